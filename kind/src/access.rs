@@ -1,11 +1,11 @@
-//! The address of a control plane of real programs, and its credentials.
+//! Address and credentials of a control plane of real programs.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::programs::files::Files;
 
-/// The access to a running control plane.
+/// Address, certificate authority and tokens of a running control plane.
 #[derive(Debug)]
 pub struct Access {
     pub(crate) files: Files,
@@ -14,7 +14,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// `https://127.0.0.1:port`, for a node `https://10.N.0.2:6443`.
+    /// The URL of the API server: `https://127.0.0.1:port`, or `https://10.N.0.2:6443` for a node.
     pub fn url(&self) -> String {
         format!("https://{}", self.address)
     }
@@ -37,12 +37,12 @@ impl Access {
         self.files.token(user)
     }
 
-    /// A kubeconfig with everything in it; none for a user who is not in the configuration.
+    /// A kubeconfig that contains all certificates and tokens; `None` for a user that is not configured.
     pub fn kubeconfig(&self, user: &str) -> Option<String> {
         self.files.kubeconfig(user, &self.url())
     }
 
-    /// The audit log: one JSON event a line, metadata only, rotated at 100 MiB.
+    /// The path of the audit log: one JSON event a line, only metadata, rotated at 100 MiB.
     pub fn audit_log(&self) -> PathBuf {
         self.files.log("audit.log")
     }

@@ -1,7 +1,7 @@
-//! `cluster up`, `status` and `down`: a control plane, alone or with a node, that outlives the command that started it.
+//! `cluster up`, `status` and `down` for a control plane, with or without a node, that keeps running after the command.
 //!
-//! Owns the three commands and their texts for people. [`crate::state`] owns the files on disk, [`crate::local`] and
-//! [`crate::node`] the processes. `down` ends and removes only what is provably ours.
+//! Owns the three commands and their messages. [`crate::state`] owns the files on disk, [`crate::local`] and
+//! [`crate::node`] own the processes. `down` ends and removes only processes and folders that longhaul provably made.
 
 mod down;
 mod status;
@@ -23,72 +23,72 @@ use crate::state::{self, Outside, Purpose, Ready, Registration};
 pub use down::{Down, down, take_down_runs_of};
 pub use status::{Cluster, Health, Status, status};
 
-/// The default name of a control plane.
+/// The default name of a control plane without a node.
 pub const DEFAULT_NAME: &str = "local";
-/// The default name of one with a node.
+/// The default name of a control plane with a node.
 pub const NODE_NAME: &str = "node";
-/// The default name of one of kind. `kind get clusters` lists it as well.
+/// The default name of a kind cluster, which `kind get clusters` lists too.
 pub const KIND_NAME: &str = "kind";
 
 /// The control plane to start.
 #[derive(Debug, Clone)]
 pub struct Up {
-    /// The folder with the programs: `etcd` and `kube-apiserver`, for a node all of Kubernetes'.
+    /// The folder with the programs: `etcd` and `kube-apiserver`; for a node also the other programs of Kubernetes.
     pub assets: PathBuf,
-    /// The arguments that run [`node::first_process`], for one with a node; none: without.
+    /// The arguments that run [`node::first_process`]; `None` for a control plane without a node.
     pub node: Option<Vec<OsString>>,
-    /// The settings of one of kind; none: it is not of kind.
+    /// The settings of a kind cluster; `None` if the control plane is no kind cluster.
     pub containers: Option<containers::Config>,
-    /// The folder for the logs of a kind cluster that does not start; none: beside its other files.
+    /// The folder for the logs of a kind cluster that does not start; `None` means beside its other files.
     pub artifacts: Option<PathBuf>,
-    /// The folder of the state: see [`state::default_directory`].
+    /// The state directory; see [`state::default_directory`].
     pub state_directory: PathBuf,
-    /// Its name; several can run side by side.
+    /// The name of the control plane. Several control planes can run side by side.
     pub name: String,
-    /// More arguments for kube-apiserver.
+    /// Additional arguments for kube-apiserver.
     pub apiserver_arguments: Vec<String>,
-    /// The time in which it must be ready; none: as long as for a run.
+    /// The time in which the control plane must be ready; `None` means the same time as in a run.
     pub start_deadline: Option<Duration>,
 }
 
-/// A control plane that is up.
+/// A control plane that was started or found running.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IsUp {
     pub name: String,
-    /// The version that the API server reports: `v1.34.1`.
+    /// The version that the API server reports, for example `v1.34.1`.
     pub version: String,
-    /// `https://127.0.0.1:port`
+    /// The URL of the API server: `https://127.0.0.1:port`
     pub url: String,
-    /// The administrator's kubeconfig.
+    /// The path of the administrator's kubeconfig.
     pub kubeconfig: PathBuf,
-    /// The folder of the programs' logs.
+    /// The folder with the programs' logs.
     pub logs: PathBuf,
-    /// The address at which its node and Pods reach this machine, if it has a node.
+    /// The address at which the node and its Pods reach this machine; `None` without a node.
     pub machine: Option<Ipv4Addr>,
-    /// Whether its nodes are containers of kind.
+    /// Whether the control plane is a kind cluster, whose nodes are containers.
     pub is_kind: bool,
 }
 
 /// A command that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The control plane is up already.
+    /// The control plane is already running.
     #[error("`{name}` is up already: use it with KUBECONFIG={}, or run `longhaul cluster down` first", kubeconfig.display())]
     AlreadyUp { name: String, kubeconfig: PathBuf },
-    /// Another command is bringing it up at this moment.
+    /// Another command is starting the control plane.
     #[error("`{name}` is being brought up by process {pid}: wait for it, or end that process")]
     Starting {
         name: String,
-        /// The process of the other command.
+        /// The process id of the other command.
         pid: u32,
     },
-    /// A part of an earlier one is left.
+    /// Processes or files of an earlier control plane of that name remain.
     #[error("parts of an earlier `{name}` remain ({reason}): run `longhaul cluster down` first")]
     Leftover { name: String, reason: String },
-    /// There is none of that name.
+    /// No control plane has that name.
     #[error("there is no control plane `{name}`: `longhaul cluster status` lists them")]
     Unknown { name: String },
-    /// No images can be loaded there.
+    /// The control plane has no running node that could load images.
     #[error(
         "`{name}` has no running node ({health}): start one with `longhaul cluster up --kind node`, or `--kind kind`"
     )]
@@ -101,10 +101,10 @@ pub enum Error {
     /// The node did not start. Only its logs remain.
     #[error(transparent)]
     Node(#[from] node::Error),
-    /// The cluster of kind was not made.
+    /// The kind cluster could not be made or used.
     #[error(transparent)]
     Containers(#[from] containers::Error),
-    /// A cluster of kind with that name exists, and longhaul did not make it.
+    /// A kind cluster with that name exists, but longhaul did not make it.
     #[error(
         "kind already has a cluster `{name}` that longhaul did not create: soak on it with `--control-plane kubeconfig \
          --i-know-this-cluster kind-{name}`, or choose another --name"
@@ -120,7 +120,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether a program or setting of this machine is missing. Nothing was started then.
+    /// Whether this machine lacks a program or a setting. In that case nothing was started.
     pub fn misses_program(&self) -> bool {
         match self {
             Self::Local(error) => error.misses_program(),
@@ -132,7 +132,7 @@ impl Error {
 }
 
 impl Up {
-    /// The control plane `local`.
+    /// The settings of a control plane with the name `local`.
     pub fn new(assets: impl Into<PathBuf>, state_directory: impl Into<PathBuf>) -> Self {
         Self {
             assets: assets.into(),
@@ -147,8 +147,8 @@ impl Up {
     }
 }
 
-/// Starts a control plane and leaves it running when this process ends. If it fails, or is dropped half-way, both
-/// processes are killed. If this process itself is killed half-way, [`status()`] finds the rest.
+/// Starts a control plane that keeps running after this process. If the start fails or is cancelled, all its processes
+/// are killed. If this process is killed meanwhile, [`status()`] finds the remains.
 pub async fn up(up: Up) -> Result<IsUp, Error> {
     if up.node.is_some() {
         // Before any file is written.
@@ -209,7 +209,7 @@ async fn node_up(up: Up, registration: Registration, init: Vec<OsString>) -> Res
     Ok(IsUp { name: up.name, version, url, kubeconfig, logs, machine: Some(machine), is_kind: false })
 }
 
-/// The name of the kind cluster that [`up`] made, if it is up.
+/// The name of the kind cluster that [`up`] made, if it is running.
 pub fn lasting_kind(state_directory: &Path) -> Result<Option<String>, Error> {
     let clusters = status(state_directory)?.clusters.into_iter();
     let is_kind = |cluster: &Cluster| {
@@ -221,7 +221,7 @@ pub fn lasting_kind(state_directory: &Path) -> Result<Option<String>, Error> {
     Ok(names.into_iter().next())
 }
 
-/// A cluster of kind that is not fully up. Dropping it deletes it.
+/// A kind cluster that is not ready yet. Dropping the value deletes the cluster.
 struct HalfWay(Containers, Option<Registration>);
 
 impl Drop for HalfWay {
@@ -271,13 +271,13 @@ async fn containers_up(
     Ok(IsUp { name: up.name, version, url, kubeconfig, logs: directory, machine, is_kind: true })
 }
 
-/// Version and address of its API server, and the address at which its Pods reach this machine, if they do.
+/// Version and URL of the API server, and the address at which the Pods reach this machine, if they can.
 async fn containers_facts(containers: &Containers) -> Result<(String, String, Option<Ipv4Addr>), Error> {
     let version = containers.version().await?;
     Ok((version, containers.url().await?, containers.machine().await.ok()))
 }
 
-/// A running cluster of that name, if it is ours, answers and fits the request.
+/// A running kind cluster of that name, if longhaul made it, it answers, and it fits the request.
 async fn reused(up: &Up, containers: &Containers, wanted: &containers::Config) -> Result<Option<IsUp>, Error> {
     let found = status(&up.state_directory)?.clusters.into_iter().find(|cluster| cluster.name == up.name);
     let Some(Cluster { health: Health::Running, kubeconfig: Some(kubeconfig), directory, found, .. }) = found else {
@@ -291,7 +291,7 @@ async fn reused(up: &Up, containers: &Containers, wanted: &containers::Config) -
     Ok(Some(IsUp { name: up.name.clone(), version, url, kubeconfig, logs: directory, machine, is_kind: true }))
 }
 
-/// Loads an image into the cluster of kind of that name, applies manifests there, and waits until a Deployment is rolled out.
+/// Loads an image into the named kind cluster, applies manifests, and waits until a Deployment is rolled out.
 pub async fn deploy(
     state_directory: &Path,
     name: &str,
@@ -310,7 +310,7 @@ pub async fn deploy(
     Ok(containers.deploy(manifests, namespace, deployment).await?)
 }
 
-/// Loads the images of archives into the node of that name.
+/// Loads the images of archives into the named node.
 pub async fn load(state_directory: &Path, name: &str, archives: &[PathBuf]) -> Result<(), Error> {
     let clusters = status(state_directory)?.clusters;
     let Some(cluster) = clusters.into_iter().find(|cluster| cluster.name == name) else {
@@ -334,7 +334,7 @@ pub async fn load(state_directory: &Path, name: &str, archives: &[PathBuf]) -> R
     Ok(())
 }
 
-/// Why a control plane with a name in use cannot be started.
+/// The reason why a control plane cannot be started under a name that is in use.
 fn refusal(root: &Path, name: String) -> Result<Error, Error> {
     let found = status(root)?.clusters.into_iter().find(|cluster| cluster.name == name);
     Ok(match found {
@@ -379,12 +379,12 @@ impl fmt::Display for IsUp {
     }
 }
 
-/// A first command for looking around.
+/// The arguments of a first `kubectl get` in the new control plane.
 fn seen(has_node: bool) -> &'static str {
     if has_node { "pods --all-namespaces" } else { "namespaces" }
 }
 
-/// The flag that a command needs for this one.
+/// The flag `--name` for a control plane without the usual name; empty otherwise.
 fn named(name: &str, usual: &str) -> String {
     if name == usual { String::new() } else { format!(" --name {name}") }
 }

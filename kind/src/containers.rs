@@ -1,8 +1,8 @@
-//! Clusters whose nodes are containers, as the program `kind` makes them (kind.sigs.k8s.io).
+//! Clusters whose nodes are containers, made by the program `kind` (kind.sigs.k8s.io).
 //!
-//! Owns the calls of `kind` and of the container engine: checks, making, finding, loading images, keeping logs,
-//! deleting. Any version of kind on the PATH works. A cluster gets a kubeconfig of its own: the user's is neither read
-//! nor written.
+//! Owns the calls of `kind` and of the container engine: checks, creation, search, loading images, keeping logs,
+//! deletion. Any version of kind on the PATH works. A cluster gets its own kubeconfig; the user's kubeconfig is neither
+//! read nor written.
 
 mod config;
 
@@ -14,68 +14,68 @@ use serde::{Deserialize, Serialize};
 
 use crate::step::{self, Failed, Step, Tool};
 
-/// The time to make a cluster: three control planes need a minute on two busy cores, and a node image may have to be
-/// pulled.
+/// The time limit for making a cluster. Three control planes take a minute on two busy cores, and a node image may have
+/// to be pulled.
 const CREATE_LIMIT: Duration = Duration::from_mins(10);
-/// The time that kind itself waits for the nodes to be Ready.
+/// The time that kind itself waits until the nodes are Ready.
 const READY_WAIT: &str = "120s";
 const DELETE_LIMIT: Duration = Duration::from_mins(2);
 const LOAD_LIMIT: Duration = Duration::from_mins(5);
-/// Tries of loading an image, which sometimes fails while containerd is busy with another one.
+/// How often loading an image is tried. Loading sometimes fails while containerd is busy with another image.
 const LOAD_ATTEMPTS: u32 = 3;
-/// The time of a rollout: three Pods of one image on two busy cores.
+/// The time limit of a rollout: three Pods with the same image on two busy cores.
 const ROLLOUT_LIMIT: Duration = Duration::from_mins(3);
 const LOGS_LIMIT: Duration = Duration::from_mins(2);
-/// The time that a status command waits for an engine that hangs.
+/// The time that a status command waits for a container engine that may hang.
 const LOOK_LIMIT: Duration = Duration::from_secs(10);
-/// The path at which kubeadm puts the administrator's kubeconfig in a control plane's container.
+/// The path of the administrator's kubeconfig in a control plane's container, set by kubeadm.
 const ADMIN: &str = "/etc/kubernetes/admin.conf";
-/// The variable that makes kind use another engine.
+/// The environment variable that makes kind use another container engine.
 const PROVIDER: &str = "KIND_EXPERIMENTAL_PROVIDER";
-/// The variable with the default node image, for machines that cannot pull the official ones.
+/// The environment variable with the default node image, for machines that cannot pull the official images.
 const IMAGE: &str = "LONGHAUL_KIND_IMAGE";
 const GET_KIND: &str = "go install sigs.k8s.io/kind@latest, or see https://kind.sigs.k8s.io/docs/user/quick-start";
-/// The possible numbers of control planes: one, or three, which survive the loss of one.
+/// The allowed numbers of control planes: one, or three, of which one can fail.
 const CONTROL_PLANES: [u8; 2] = [1, 3];
 
-/// The settings of a cluster.
+/// The settings of a kind cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Config {
-    /// The node image. Default: the official one of `kubernetes`, or the default of this version of kind.
+    /// The node image. Default: the official image of version `kubernetes`, or the default of this version of kind.
     pub image: Option<String>,
     /// The version of Kubernetes, such as `1.34.1`.
     pub kubernetes: Option<String>,
-    /// The number of control planes: 1 or 3. Default: 1.
+    /// The number of control planes, 1 or 3. Default: 1.
     pub control_planes: Option<u8>,
-    /// A configuration of kind's own, instead of one made here.
+    /// A configuration file for kind, instead of a generated configuration.
     pub file: Option<PathBuf>,
 }
 
-/// A cluster of kind on this machine's container engine.
+/// A kind cluster on this machine's container engine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Containers {
-    /// The name in kind.
+    /// The cluster's name in kind.
     pub name: String,
     kind: PathBuf,
     engine: PathBuf,
 }
 
-/// A cluster that could not be made or used.
+/// Why a kind cluster could not be made or used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A program or setting of the machine is missing. Nothing was started.
+    /// The machine lacks a program or setting. Nothing was started.
     #[error("this machine lacks programs that a kind cluster needs; nothing was started\n  {0}")]
     Missing(String),
     #[error(transparent)]
     Step(#[from] Failed),
-    /// The configuration makes no sense.
+    /// The number of control planes is neither 1 nor 3.
     #[error("failed to use `--control-planes {0}`: write 1, or 3, which survive the loss of one")]
     ControlPlanes(u8),
     /// The cluster has no nodes.
     #[error("there is no kind cluster `{name}`: create it with `longhaul cluster up --kind kind{}`", if name == "kind" { String::new() } else { format!(" --name {name}") })]
     Unknown { name: String },
-    /// The cluster has another version than requested.
+    /// The cluster has another Kubernetes version than requested.
     #[error(
         "the cluster `{name}` has Kubernetes {found}, and {wanted} was asked for: `longhaul cluster down --name {name}` first, or leave the version out"
     )]
@@ -91,11 +91,11 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// The output of an engine could not be read.
+    /// The output of a program could not be read.
     #[error("failed to read what {program} says of {what}: `{said}`")]
     Said {
         program: String,
-        /// The subject of the output.
+        /// The expected information.
         what: &'static str,
         said: String,
     },
@@ -108,14 +108,14 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether a program or setting of this machine is missing. Nothing was started then.
+    /// Whether this machine lacks a program or a setting. In that case nothing was started.
     pub fn misses_program(&self) -> bool {
         matches!(self, Self::Missing(_))
     }
 }
 
 impl Containers {
-    /// The cluster of this name before it is made. Reports everything that is missing, and starts nothing.
+    /// Prepares a cluster of this name without making it. Reports everything that is missing, and starts nothing.
     pub async fn check(name: &str, config: &Config) -> Result<Self, Error> {
         let kind = found("kind").ok_or_else(|| format!("kind on the PATH: {GET_KIND}"));
         let called = std::env::var(PROVIDER).unwrap_or_else(|_| "docker".to_owned());
@@ -143,7 +143,7 @@ impl Containers {
         Ok(made)
     }
 
-    /// Makes the cluster, with a kubeconfig of its own.
+    /// Makes the cluster, with its own kubeconfig.
     pub async fn create(&self, config: &Config, kubeconfig: &Path, folder: &Path) -> Result<(), Error> {
         let file = if let Some(file) = &config.file {
             file.clone()
@@ -177,7 +177,7 @@ impl Containers {
         Ok(())
     }
 
-    /// Whether kind lists it.
+    /// Whether kind lists the cluster.
     pub async fn exists(&self) -> Result<bool, Error> {
         let tool = self.kind();
         let said = Step::new("list the clusters of kind", "start the container engine", &tool, ["get", "clusters"])
@@ -186,7 +186,7 @@ impl Containers {
         Ok(said.lines().any(|line| line.trim() == self.name))
     }
 
-    /// Its nodes: the names of their containers, control planes first.
+    /// The nodes of the cluster: the names of their containers, control planes first.
     pub async fn nodes(&self) -> Result<Vec<String>, Error> {
         let tool = self.kind();
         let words = ["get", "nodes", "--name", &self.name];
@@ -203,13 +203,14 @@ impl Containers {
         if nodes.is_empty() { Err(Error::Unknown { name: self.name.clone() }) } else { Ok(nodes) }
     }
 
-    /// The process id of a node's first process on this machine; none if the engine runs in another machine.
+    /// The process id of a node's first process on this machine; `None` if the container engine runs on another
+    /// machine.
     pub async fn first_process(&self, node: &str) -> Option<u32> {
         let pid: u32 = self.inspect(node, "{{.State.Pid}}").await.ok()?.trim().parse().ok()?;
         (pid > 1).then_some(pid)
     }
 
-    /// The number of its running nodes.
+    /// The number of running nodes.
     pub(crate) fn running(&self) -> Result<usize, Failed> {
         let label = format!("label=io.x-k8s.kind.cluster={}", self.name);
         let tool = self.engine();
@@ -220,7 +221,7 @@ impl Containers {
         Ok(said.lines().filter(|line| !line.trim().is_empty()).count())
     }
 
-    /// The address at which its containers reach this machine. Fails if it is not possible to listen there.
+    /// The address at which the containers reach this machine. Fails if this machine cannot listen at that address.
     pub async fn machine(&self) -> Result<Ipv4Addr, Error> {
         let nodes = self.nodes().await?;
         let gateway = self.addresses(&nodes[0], "Gateway", "the gateway of a node").await?;
@@ -246,14 +247,14 @@ impl Containers {
         Step::new("look at a node", format!("docker start {node}"), &tool, ["inspect", "-f", format, node]).call().await
     }
 
-    /// The administrator's kubeconfig, as this machine uses it.
+    /// The text of the administrator's kubeconfig, for use on this machine.
     pub async fn kubeconfig(&self) -> Result<String, Error> {
         let tool = self.kind();
         let mend = format!("longhaul cluster down --name {}, and up again", self.name);
         Ok(Step::new("get the kubeconfig", mend, &tool, ["get", "kubeconfig", "--name", &self.name]).call().await?)
     }
 
-    /// The version that its API server reports. Fails if it does not answer.
+    /// The version that the API server reports. Fails if the API server does not answer.
     pub async fn version(&self) -> Result<String, Error> {
         let tool = self.kubectl().await?;
         let mend = format!("longhaul cluster down --name {}, and up again", self.name);
@@ -265,7 +266,7 @@ impl Containers {
         version.ok_or(Error::Said { program, what: "the version", said })
     }
 
-    /// `https://127.0.0.1:port`
+    /// The URL of the API server: `https://127.0.0.1:port`
     pub async fn url(&self) -> Result<String, Error> {
         let text = self.kubeconfig().await?;
         let server = text.lines().find_map(|line| line.trim().strip_prefix("server: "));
@@ -273,7 +274,7 @@ impl Containers {
         server.map(|url| url.trim().to_owned()).ok_or(Error::Said { program, what: "its server", said: String::new() })
     }
 
-    /// The holder of the Lease of kube-controller-manager, by the API server of this control plane.
+    /// The holder of kube-controller-manager's Lease, as this control plane's API server reports it.
     pub(crate) async fn holder(&self, node: &str) -> Result<String, Error> {
         // The administrator's kubeconfig leads through the load balancer, to any API server.
         let own = "/etc/kubernetes/controller-manager.conf";
@@ -285,7 +286,7 @@ impl Containers {
         Ok(step.within(LOOK_LIMIT).tried(3).call().await?)
     }
 
-    /// Pauses a node with all its processes.
+    /// Pauses all processes of a node.
     pub(crate) async fn pause(&self, node: &str) -> Result<(), Error> {
         let tool = self.engine();
         Step::new("let a node stand still", format!("docker unpause {node}"), &tool, ["pause", node]).call().await?;
@@ -300,14 +301,14 @@ impl Containers {
         Ok(())
     }
 
-    /// Like [`Self::unpause`], for code that cannot await.
+    /// Resumes a paused node, for code that cannot await; see [`Self::unpause`].
     pub(crate) fn unpause_now(&self, node: &str) -> Result<(), Failed> {
         let tool = self.engine();
         let step = Step::new("let a node go on", format!("docker unpause {node}"), &tool, ["unpause", node]);
         step.within(LOOK_LIMIT).call_now().map(drop)
     }
 
-    /// Resumes every node that a killed guest had left paused.
+    /// Resumes every node that a killed run left paused.
     pub(crate) async fn unpause_all(&self) -> Result<(), Error> {
         let label = format!("label=io.x-k8s.kind.cluster={}", self.name);
         let tool = self.engine();
@@ -322,14 +323,14 @@ impl Containers {
         Ok(())
     }
 
-    /// kubectl of the first control plane.
+    /// The kubectl in the first control plane's container.
     pub(crate) async fn kubectl(&self) -> Result<Tool, Error> {
         let nodes = self.nodes().await?;
         let words = ["exec", "-i", &nodes[0], "kubectl", "--kubeconfig", ADMIN];
         Ok(self.engine().with(words))
     }
 
-    /// Loads the images of an archive, as `docker save` writes it, into every node.
+    /// Loads the images of an archive into every node. The archive is one that `docker save` writes.
     pub async fn load(&self, archive: &Path) -> Result<(), Error> {
         let (tool, archive) = (self.kind(), text(archive));
         let words = ["load", "image-archive", &archive, "--name", &self.name];
@@ -363,8 +364,8 @@ impl Containers {
         Ok(())
     }
 
-    /// Deletes it with everything in it. A missing cluster counts as deleted. `kubeconfig` is the file that it was made
-    /// with.
+    /// Deletes the cluster. A missing cluster counts as deleted. `kubeconfig` is the file with which the cluster was
+    /// made.
     pub async fn delete(&self, kubeconfig: Option<&Path>) -> Result<(), Error> {
         // Some versions of kind report an error if it was deleted already.
         if !self.exists().await? {
@@ -378,14 +379,14 @@ impl Containers {
         Ok(())
     }
 
-    /// Like [`Self::delete`], for code that cannot await.
+    /// Deletes the cluster, for code that cannot await; see [`Self::delete`].
     pub(crate) fn delete_now(&self) -> Result<(), Error> {
         let containers = self.clone();
         step::now(async move { containers.delete(None).await })
     }
 
-    /// Whether the containerd of the node image manages cgroups itself and not through systemd, so that the kubelet has
-    /// to do the same.
+    /// Whether the node image's containerd manages cgroups itself and not through systemd. The kubelet must then do the
+    /// same.
     async fn cgroups_by_hand(&self, config: &Config) -> bool {
         let Some(image) = config.image() else { return false };
         let tool = self.engine();
@@ -409,14 +410,14 @@ impl Containers {
 }
 
 impl Config {
-    /// The node image by name; none for kind's default.
+    /// The name of the node image; `None` for kind's default.
     fn image(&self) -> Option<String> {
         let official = |version: &String| format!("docker.io/kindest/node:v{}", version.trim_start_matches('v'));
         let usual = || std::env::var(IMAGE).ok().filter(|image| !image.is_empty());
         self.image.clone().or_else(|| self.kubernetes.as_ref().map(official)).or_else(usual)
     }
 
-    /// Whether a cluster of this version fits the request.
+    /// Checks that a cluster of this version fits the request.
     pub fn fits(&self, name: &str, version: &str) -> Result<(), Error> {
         match &self.kubernetes {
             Some(wanted) if wanted.trim_start_matches('v') != version.trim_start_matches('v') => {
@@ -431,7 +432,7 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// A program on the PATH.
+/// The path of a program on the PATH.
 pub(crate) fn found(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| {

@@ -1,12 +1,12 @@
-//! Fetching the official programs of a control plane: kube-apiserver, kubectl and etcd.
+//! The download of a control plane's official programs: kube-apiserver, kubectl and etcd.
 //!
-//! Owns the downloads, the check of their digests, and their folder, which is then an envtest-style
-//! `KUBEBUILDER_ASSETS`. Downloads are not resumed, and no file appears under its name before its digest was right.
+//! Owns the downloads, the check of their digests, and their folder, which can be used as `KUBEBUILDER_ASSETS` of
+//! envtest. A download is not resumed. A file gets its name only after its digest was right.
 //!
-//! Unless [`Fetch::sources`] says otherwise it contacts `dl.k8s.io`, which redirects to `cdn.dl.k8s.io`, and
-//! `github.com`, which redirects to `release-assets.githubusercontent.com`; only by HTTPS, trusting the platform's
-//! authorities. Plain HTTP is for servers on this machine. The digests come from the same servers: they protect against
-//! broken and mixed-up files, HTTPS protects against other servers.
+//! By default two servers are contacted: `dl.k8s.io`, which redirects to `cdn.dl.k8s.io`, and `github.com`, which
+//! redirects to `release-assets.githubusercontent.com`. [`Fetch::sources`] names other servers. Connections use HTTPS
+//! and trust the platform's authorities; plain HTTP is only for servers on this machine. The digests come from the same
+//! servers, so they protect only against broken and mixed-up files. HTTPS protects against other servers.
 
 mod archive;
 mod client;
@@ -24,49 +24,51 @@ use client::Client;
 
 pub use error::Error;
 
-/// Kubernetes' own downloads: `<base>/v1.x.y/bin/linux/amd64/kube-apiserver`, with `.sha256` beside it.
+/// The server of Kubernetes' programs: `<base>/v1.x.y/bin/linux/amd64/kube-apiserver`, with `.sha256` beside each
+/// program.
 pub const KUBERNETES_SOURCE: &str = "https://dl.k8s.io";
-/// etcd's releases: `<base>/v3.x.y/etcd-v3.x.y-linux-amd64.tar.gz`, with `SHA256SUMS` beside it.
+/// The server of etcd's releases: `<base>/v3.x.y/etcd-v3.x.y-linux-amd64.tar.gz`, with `SHA256SUMS` beside it.
 pub const ETCD_SOURCE: &str = "https://github.com/etcd-io/etcd/releases/download";
-/// An etcd of the line that Kubernetes has used since 1.22 and that older versions work with as well.
+/// The version of etcd: of the minor version that Kubernetes has used since 1.22, and that older versions work with
+/// too.
 pub const ETCD_VERSION: &str = "3.5.21";
-/// The most bytes of a program: kube-apiserver has about 100 MiB, with debug symbols twice that.
+/// Largest accepted program in bytes: kube-apiserver has about 100 MiB, and twice that with debug symbols.
 const PROGRAM_BYTES_MAX: u64 = 512 << 20;
-/// The most bytes of a digest file: one digest, or a list of a few dozen.
+/// Largest accepted digest file in bytes: one digest, or a list of a few dozen.
 const DIGEST_BYTES_MAX: u64 = 64 << 10;
 
-/// The programs to fetch, their source and their destination.
+/// The programs to fetch, their servers and their folder.
 #[derive(Debug, Clone)]
 pub struct Fetch {
-    /// The version of Kubernetes: `1.33.0`, with or without a `v`.
+    /// The version of Kubernetes, with or without `v`, for example `1.33.0`.
     pub version: String,
     pub etcd_version: String,
-    /// The folder for the programs; made if it does not exist.
+    /// The folder for the programs, which is made if it does not exist.
     pub destination: PathBuf,
     pub sources: Sources,
-    /// Certificates to trust instead of the platform's, as PEM; for a mirror with an authority of its own.
+    /// Certificates as PEM that are trusted instead of the platform's, for a mirror with its own authority.
     pub ca_pem: Option<String>,
 }
 
-/// The base addresses of the programs.
+/// The base URLs of the programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sources {
-    /// In the form of [`KUBERNETES_SOURCE`].
+    /// The base URL of Kubernetes' programs, as in [`KUBERNETES_SOURCE`].
     pub kubernetes: String,
-    /// In the form of [`ETCD_SOURCE`].
+    /// The base URL of etcd's releases, as in [`ETCD_SOURCE`].
     pub etcd: String,
 }
 
 /// The result of a fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
-    /// The folder, for `KUBEBUILDER_ASSETS`.
+    /// The folder of the programs, for `KUBEBUILDER_ASSETS`.
     pub destination: PathBuf,
-    /// The programs with their sizes in bytes.
+    /// The names of the programs, with their sizes in bytes.
     pub programs: Vec<(&'static str, u64)>,
 }
 
-/// A file that is being written. Dropping it removes it.
+/// A file that is being written. Dropping the value removes the file.
 #[derive(Debug)]
 struct Partial {
     path: PathBuf,
@@ -82,7 +84,7 @@ impl Default for Sources {
 }
 
 impl Fetch {
-    /// The official programs, with a fitting etcd.
+    /// The official programs of a Kubernetes version, with a fitting etcd.
     pub fn new(version: &str, destination: impl Into<PathBuf>) -> Self {
         Self {
             version: version.to_owned(),
@@ -94,7 +96,8 @@ impl Fetch {
     }
 }
 
-/// Fetches kube-apiserver, kubectl and etcd for this machine. Each replaces an older file of its name atomically.
+/// Fetches kube-apiserver, kubectl and etcd for this machine. Each program replaces an older file of its name
+/// atomically.
 pub async fn fetch(fetch: &Fetch) -> Result<Fetched, Error> {
     let kubernetes = version(&fetch.version)?;
     let etcd = version(&fetch.etcd_version)?;
@@ -135,7 +138,7 @@ async fn fetch_etcd(client: &Client, base: &str, folder: &str, destination: &Pat
     program.finish(&destination.join("etcd"))
 }
 
-/// A file with the right digest, still under a temporary name.
+/// Downloads a file and checks its digest; the file still has a temporary name.
 async fn download(
     client: &Client,
     url: &str,
@@ -158,7 +161,7 @@ async fn download(
 }
 
 impl Partial {
-    /// In the folder of the final file, so that renaming is atomic.
+    /// Makes a temporary file in the folder of the final file, so that renaming is atomic.
     fn create(destination: &Path, name: &str) -> Result<Self, Error> {
         let path = destination.join(format!(".{name}.{}-{:08x}.partial", std::process::id(), rand::random::<u32>()));
         let file = File::create_new(&path).map_err(failed(&path))?;
@@ -170,7 +173,7 @@ impl Partial {
         self.file.write_all(bytes).map_err(failed(&self.path))
     }
 
-    /// Renames it to the program; returns its size in bytes.
+    /// Renames the file to the program; returns its size in bytes.
     fn finish(mut self, path: &Path) -> Result<u64, Error> {
         self.file.set_permissions(fs::Permissions::from_mode(0o755)).map_err(failed(&self.path))?;
         self.file.sync_all().map_err(failed(&self.path))?;
@@ -188,7 +191,7 @@ impl Drop for Partial {
     }
 }
 
-/// `1.33.0` from `1.33.0` or `v1.33.0`. It becomes part of addresses and paths, so it is checked.
+/// The version without `v`. The text becomes part of URLs and paths, so it is checked.
 fn version(text: &str) -> Result<&str, Error> {
     let version = text.strip_prefix('v').unwrap_or(text);
     let number = |part: &str| !part.is_empty() && part.len() < 6 && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -200,7 +203,7 @@ fn version(text: &str) -> Result<&str, Error> {
     Err(Error::Version { version: text.to_owned() })
 }
 
-/// `linux-amd64`, in Go's terms.
+/// The platform in Go's terms, for example `linux-amd64`.
 fn platform(os: &'static str, arch: &'static str) -> Result<&'static str, Error> {
     match (os, arch) {
         ("linux", "x86_64") => Ok("linux-amd64"),
@@ -209,7 +212,7 @@ fn platform(os: &'static str, arch: &'static str) -> Result<&'static str, Error>
     }
 }
 
-/// The digest of a file in the output of sha256sum(1).
+/// The digest of a file, in the output of sha256sum(1).
 fn digest_of(text: &str, file: &str) -> Option<String> {
     let mut lines = text.lines().filter_map(|line| line.split_once(char::is_whitespace));
     // A star before the name means that it was read as binary.

@@ -1,9 +1,8 @@
-//! A run as a guest in a cluster that it did not make: the user's own by a kubeconfig, or one of kind.
+//! A run in a foreign cluster: a kind cluster, which may be made for the run, or a cluster that a kubeconfig names.
 //!
-//! Owns the resources of a guest and their removal: a namespace of its own, accounts with tokens, and a label on every
-//! object that it makes, by which all of them are deleted again. The kubeconfig is only read, its current context
-//! neither used nor switched. All requests go through kubectl until there is a token, so the user's login
-//! (certificates, plugins) works here.
+//! Owns the objects of the run and their removal: a namespace, accounts with tokens, and a label on every object. All
+//! objects are deleted by that label. The kubeconfig is only read; its current context is neither used nor switched.
+//! Until the first token exists, all requests use kubectl, so that the user's login (certificates, plugins) works.
 
 mod context;
 mod others;
@@ -26,43 +25,43 @@ use crate::step::{Failed, Step, Tool};
 pub(crate) use crate::labelled::LABEL;
 pub use context::Way;
 
-/// The annotation with the guest that made a namespace, as JSON.
+/// The annotation of a namespace that names the run which made it, as JSON.
 const OWNER: &str = "longhaul.dev/owner";
 const MASTERS: &str = "system:masters";
-/// The prefix of a Pod account's user name, as the API server writes it (Kubernetes documentation, "Service account
-/// tokens").
+/// The prefix of a service account's user name in the API server (Kubernetes documentation, "Service account tokens").
 const ACCOUNT: &str = "system:serviceaccount:";
-/// The validity of tokens: longer than the longest run. If a server grants less, the token says so, and the run ends
-/// with it.
+/// The requested validity of tokens, longer than the longest run. If a server grants less, the token states its end,
+/// and the run ends then.
 const TOKEN_VALID: &str = "240h";
-/// The deadline for an answer of an API server that is up.
+/// The deadline of a request to an API server.
 const ASK_LIMIT: Duration = Duration::from_secs(20);
-/// The kubelet's port; no packet is sent to it.
+/// The kubelet's port. No packet is sent to the port.
 const KUBELET: u16 = 10250;
 
-/// The cluster, and its users.
+/// The foreign cluster, and the users of the run.
 #[derive(Debug, Clone)]
 pub struct Config {
     pub cluster: Cluster,
-    /// The users that may log in, each with a token made at the start.
+    /// The users of the run; each gets a token at the start.
     pub users: Vec<User>,
-    /// A folder for files of its own.
+    /// A folder for the run's files.
     pub directory: PathBuf,
-    /// A state directory in which the guest is registered meanwhile.
+    /// The state directory in which the run is registered while it has objects in the cluster.
     pub state_directory: Option<PathBuf>,
 }
 
-/// A cluster to be a guest in.
+/// The foreign cluster in which a run makes objects.
 #[derive(Debug, Clone)]
 pub enum Cluster {
-    /// The cluster of kind with this name, if a name is given and it exists; otherwise one is made, and deleted
-    /// afterwards.
+    /// A kind cluster with this name. If no name is given or no such cluster exists, the run makes a cluster and
+    /// deletes it afterwards.
     Containers(Option<String>, containers::Config),
-    /// The cluster or context with this name in a kubeconfig. None: in that of `KUBECONFIG`, or `~/.kube/config`.
+    /// The cluster or context with this name in a kubeconfig. Without a path, the kubeconfig is that of `KUBECONFIG`,
+    /// or `~/.kube/config`.
     Kubeconfig(Option<PathBuf>, String),
 }
 
-/// A guest in a cluster. Dropping it removes every object that it made there.
+/// A run in a foreign cluster. Dropping the value removes every object that the run made.
 #[derive(Debug)]
 pub struct Guest {
     stay: Stay,
@@ -75,30 +74,30 @@ pub struct Guest {
     directory: PathBuf,
 }
 
-/// The objects of a guest in a cluster, and their removal.
+/// The objects that a run made in a foreign cluster, and their removal.
 #[derive(Debug)]
 struct Stay {
     tool: Tool,
     mark: String,
     containers: Option<Containers>,
-    /// Whether the cluster itself was made for it.
+    /// Whether the run made the cluster itself.
     is_made: bool,
-    /// Its registration, which is removed once none of its objects is left.
+    /// The registration in the state directory, which is removed after all objects.
     registration: Option<Registration>,
     is_over: bool,
 }
 
-/// Why a guest could not settle in a cluster.
+/// Why a run could not use a foreign cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
     Containers(#[from] containers::Error),
     #[error(transparent)]
     Step(#[from] Failed),
-    /// The registration failed.
+    /// Registering in the state directory, or another common step, failed.
     #[error(transparent)]
     Programs(#[from] programs::Error),
-    /// kubectl is missing.
+    /// kubectl is not on the PATH.
     #[error(
         "kubectl has to be on the PATH, and is not; nothing was started\n  to fix it: https://kubernetes.io/docs/tasks/tools, or `longhaul cluster fetch`"
     )]
@@ -107,10 +106,10 @@ pub enum Error {
     #[error("failed to use {file}: {reason}")]
     Kubeconfig {
         file: String,
-        /// The reason, and the remedy.
+        /// The reason, and advice for the user.
         reason: String,
     },
-    /// There is another guest, or its leftovers.
+    /// Another run uses the cluster, or left objects in it.
     #[error(
         "the cluster has another guest: {who}\n  to fix it: wait for it, or take away what it left: kubectl delete namespaces,clusterroles,clusterrolebindings,customresourcedefinitions,mutatingwebhookconfigurations,validatingwebhookconfigurations -l {LABEL}={mark}"
     )]
@@ -121,7 +120,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether a program or setting of this machine is missing. Nothing was started then.
+    /// Whether this machine lacks a program or a setting. In that case nothing was started.
     pub fn misses_program(&self) -> bool {
         match self {
             Self::NoKubectl => true,
@@ -133,7 +132,7 @@ impl Error {
 }
 
 impl Guest {
-    /// Reports what is missing, and starts nothing.
+    /// Reports which programs are missing, and starts nothing.
     pub async fn check(cluster: &Cluster) -> Result<(), Error> {
         match cluster {
             Cluster::Containers(name, config) => {
@@ -147,8 +146,8 @@ impl Guest {
         Ok(())
     }
 
-    /// Examines the cluster, makes it if it is a missing one of kind, removes the leftovers of dead guests, and makes
-    /// the guest's own objects.
+    /// Examines the cluster, removes what dead runs left, and makes the objects of this run. A missing kind cluster is
+    /// made.
     pub async fn start(config: Config) -> Result<Self, Error> {
         match config.cluster.clone() {
             Cluster::Containers(name, wanted) => {
@@ -237,7 +236,8 @@ impl Guest {
         Ok(guest)
     }
 
-    /// Gives a user a token: a user of the configuration, or an account of a Pod, which is made if it does not exist.
+    /// Gives a token to a user: one of the configuration, or a Pod's service account, which is made if it does not
+    /// exist.
     pub async fn admit(&mut self, user: &str) -> Result<(), Error> {
         if self.tokens.contains_key(user) {
             return Ok(());
@@ -262,7 +262,7 @@ impl Guest {
         Ok(())
     }
 
-    /// `https://host:port`
+    /// The URL of the API server: `https://host:port`
     pub fn url(&self) -> &str {
         &self.way.url
     }
@@ -271,7 +271,7 @@ impl Guest {
         self.address
     }
 
-    /// The certificate authority of the API server.
+    /// The certificate of the API server's authority, as PEM.
     pub fn ca_pem(&self) -> &str {
         &self.way.ca_pem
     }
@@ -281,12 +281,12 @@ impl Guest {
         &self.version
     }
 
-    /// The token of a user who was admitted.
+    /// The token of a user, if the user has one.
     pub fn token(&self, user: &str) -> Option<&str> {
         self.tokens.get(user).map(String::as_str)
     }
 
-    /// A kubeconfig with everything in it.
+    /// A kubeconfig that contains all certificates and tokens.
     pub fn kubeconfig(&self, user: &str) -> Option<String> {
         Some(files::kubeconfig(user, self.token(user)?, &self.way.ca_pem, &self.way.url))
     }
@@ -296,32 +296,32 @@ impl Guest {
         self.machine
     }
 
-    /// The value of `LABEL` that every object made in the cluster must have.
+    /// The value of the label that every object of this run must have.
     pub fn mark(&self) -> &str {
         &self.stay.mark
     }
 
-    /// `kind` or `kubeconfig`.
+    /// The kind of cluster: `kind` or `kubeconfig`.
     pub const fn kind(&self) -> &'static str {
         if self.stay.containers.is_some() { "kind" } else { "kubeconfig" }
     }
 
-    /// The address at which ports of nodes are reached from this machine.
+    /// The address at which this machine reaches ports of the nodes.
     pub fn node_address(&self) -> Option<IpAddr> {
         self.nodes.first().map(|(_, address)| *address)
     }
 
-    /// Its control planes, if they are containers.
+    /// The control planes of the cluster, if they are containers.
     pub(crate) fn leaders(&self) -> Option<Leaders> {
         self.stay.containers.clone().map(Leaders::of)
     }
 
-    /// Its Pods, for finding their processes: only those of nodes on this machine can be found.
+    /// Finds the processes of the cluster's Pods, if their nodes are on this machine.
     pub fn pods(&self) -> Pods {
         Pods::anywhere()
     }
 
-    /// Loads the images of an archive into all nodes; possible only with kind.
+    /// Loads the images of an archive into all nodes; only a kind cluster can do so.
     pub async fn load(&self, archive: Vec<u8>) -> Result<(), Error> {
         let Some(containers) = &self.stay.containers else {
             return Ok(());
@@ -336,8 +336,8 @@ impl Guest {
         Ok(loaded?)
     }
 
-    /// Writes the logs of nodes and Pods into a folder: all of a kind cluster's, otherwise those of the guest's own
-    /// Pods.
+    /// Writes the logs of nodes and Pods into a folder. Of a cluster from a kubeconfig, only those of this run's Pods
+    /// are written.
     pub async fn keep_logs(&self, folder: &Path) -> Result<(), Error> {
         match &self.stay.containers {
             Some(containers) => {
@@ -352,7 +352,7 @@ impl Guest {
         }
     }
 
-    /// Removes every object that was made. A cluster that was made for this run is deleted.
+    /// Removes every object that this run made. A cluster that the run made is deleted.
     pub async fn stop(mut self) -> Result<(), Error> {
         let done = self.stay.end().await;
         self.stay.is_over = true;
@@ -370,12 +370,12 @@ impl Stay {
         Self { tool, mark, containers, is_made, registration: None, is_over: false }
     }
 
-    /// The guest's own namespace.
+    /// The name of this run's namespace.
     fn home(&self) -> String {
         format!("longhaul-run-{}", self.mark)
     }
 
-    /// The data that another process needs to remove it.
+    /// The data with which another process can remove the run's objects.
     fn traces(&self) -> Labelled {
         Labelled::new(&self.tool, &self.mark, self.containers.as_ref().map(|_| TAINT))
     }
@@ -403,7 +403,7 @@ impl Stay {
         Ok(())
     }
 
-    /// Makes its namespace, and an account for every user with all rights.
+    /// Makes the run's namespace, and a service account with all rights for every user.
     async fn make_home(&self, users: &[User]) -> Result<(), Error> {
         let home = self.home();
         let owner = Identity::of_self().map_err(programs::Error::from)?;
@@ -445,7 +445,8 @@ impl Stay {
         self.create("make an account", &json!({"apiVersion": "v1", "kind": "List", "items": items})).await
     }
 
-    /// Keeps Pods of the load from running: they are stored and judged, and only the subject's own Pods run.
+    /// Taints the nodes so that Pods of the load are stored and reviewed but do not run. Only the subject's own Pods
+    /// run.
     async fn taint(&self) -> Result<(), Error> {
         let taint = format!("{TAINT}=:NoSchedule");
         let words = ["taint", "nodes", "--all", &taint, "--overwrite"];
@@ -456,7 +457,7 @@ impl Stay {
         Ok(())
     }
 
-    /// Writes the output of its own Pods, and their events.
+    /// Writes the output and the events of this run's Pods.
     async fn keep_logs(&self, folder: &Path) -> Result<(), Error> {
         make_folder(folder)?;
         for (file, text) in self.traces().logs().await? {
@@ -499,7 +500,7 @@ fn make_folder(path: &Path) -> Result<(), programs::Error> {
     std::fs::create_dir_all(path).map_err(|source| programs::Error::File { path: path.to_owned(), source })
 }
 
-/// Name and address of a node, as seen by others in the cluster.
+/// Name and address of a node, as other machines of the cluster see it.
 fn node(object: &Value) -> Option<(String, IpAddr)> {
     let addresses = object["status"]["addresses"].as_array()?;
     let own = addresses.iter().filter(|address| address["type"] == "InternalIP");
@@ -507,7 +508,8 @@ fn node(object: &Value) -> Option<(String, IpAddr)> {
     Some((object["metadata"]["name"].as_str()?.to_owned(), address))
 }
 
-/// The address of this machine on the way to a node. No packet is sent: a connected datagram socket knows its own end.
+/// The address of this machine that a node sees. No packet is sent, because a connected datagram socket knows its local
+/// address.
 fn seen_from(nodes: &[(String, IpAddr)], api: SocketAddr) -> Result<Ipv4Addr, Error> {
     let targets = nodes.iter().map(|(_, address)| SocketAddr::from((*address, KUBELET))).chain([api]);
     let mut tried = Vec::new();

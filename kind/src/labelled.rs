@@ -1,4 +1,4 @@
-//! Removal of a guest's objects in a cluster, by their label; also for dead guests.
+//! Removes the objects of a run in a foreign cluster by their label, also after the run was killed.
 //!
 //! An object without the label is never deleted.
 
@@ -11,34 +11,34 @@ use serde_json::Value;
 
 use crate::step::{self, Failed, Step, Tool};
 
-/// The label of every object that a guest makes; its value is the guest's own.
+/// The key of the label of every object that a run makes in a foreign cluster. The value is different for each run.
 pub(crate) const LABEL: &str = "longhaul.dev/run";
 const ASK_LIMIT: Duration = Duration::from_secs(20);
-/// The time for a namespace to be deleted: one with hundreds of objects needs half a minute.
+/// The time that a namespace has to disappear. With hundreds of objects it takes half a minute.
 const GONE_LIMIT: Duration = Duration::from_mins(3);
-/// Lines of a container's output that are kept.
+/// The argument of `kubectl logs` that limits the kept lines of a container.
 const TAIL: &str = "--tail=2000";
-/// Pods whose output is kept.
+/// Most Pods whose output is kept.
 const PODS_MAX: usize = 64;
-/// The polling interval for namespaces that are being deleted.
+/// How often namespaces that are being deleted are checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Deleted first: a webhook without a server would hold up all the rest.
+/// Kinds of objects that are deleted first: a webhook without a server would block all other deletions.
 const WEBHOOKS: &str = "mutatingwebhookconfigurations,validatingwebhookconfigurations";
-/// Deleted after the namespaces with their objects.
+/// Cluster-wide kinds of objects that are deleted after the namespaces.
 const CLUSTER: &str = "clusterroles,clusterrolebindings,customresourcedefinitions";
-/// Deleted in namespaces that existed before.
+/// Kinds of objects that are deleted in namespaces which existed before the run.
 const ELSEWHERE: &str =
     "deployments,pods,services,secrets,configmaps,serviceaccounts,networkpolicies,roles,rolebindings";
 
-/// The objects of a guest in a cluster, and their removal by another process.
+/// The data with which any process can remove a run's objects from a foreign cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Labelled {
     kubectl: PathBuf,
     words: Vec<String>,
-    /// The value of its label.
+    /// The value of the label on the run's objects.
     pub mark: String,
-    /// The key of a taint that its nodes have meanwhile.
+    /// The key of a taint that the run put on the nodes.
     taint: Option<String>,
 }
 
@@ -48,7 +48,7 @@ impl Labelled {
         Self { kubectl: tool.program.clone(), words, mark: mark.to_owned(), taint: taint.map(str::to_owned) }
     }
 
-    /// Another guest in the same cluster, with this mark.
+    /// The same cluster with the label value of another run.
     pub(crate) fn with_mark(&self, mark: &str) -> Self {
         Self { mark: mark.to_owned(), ..self.clone() }
     }
@@ -68,7 +68,7 @@ impl Labelled {
         format!("{LABEL}={}", self.mark)
     }
 
-    /// Removes all of it, and waits until it is gone.
+    /// Removes all objects of the run, and waits until they are gone.
     pub(crate) async fn take_away(&self) -> Result<(), Failed> {
         let namespaces = self.take_namespaces().await;
         if let Some(taint) = &self.taint {
@@ -85,7 +85,7 @@ impl Labelled {
         Ok(())
     }
 
-    /// Deletes the namespaces with all their objects; returns whether some still exist.
+    /// Deletes the run's namespaces with all their objects; returns whether some namespaces still exist.
     async fn take_namespaces(&self) -> Result<bool, Failed> {
         self.delete(WEBHOOKS, &[]).await?;
         self.delete("namespaces", &["--wait=false"]).await?;
@@ -109,13 +109,14 @@ impl Labelled {
         Failed { step: "take away namespaces", command, reason, mend: self.mend() }
     }
 
-    /// Like [`Self::take_away`], for code that cannot await.
+    /// Removes all objects of the run, for code that cannot await; see [`Self::take_away`].
     pub(crate) fn take_away_now(&self) -> Result<(), Failed> {
         let labelled = self.clone();
         step::now(async move { labelled.take_away().await })
     }
 
-    /// Removes the finalizers of objects in a namespace that is being deleted, because their controllers have ended.
+    /// Removes the finalizers of objects in a namespace that is being deleted, because the controllers of those
+    /// finalizers have ended.
     async fn release(&self, namespace: &Value) {
         let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
         for resource in remaining(namespace) {
@@ -144,7 +145,7 @@ impl Labelled {
         Step::new("look at what was made", self.mend(), &tool, words.iter().copied()).within(ASK_LIMIT).call().await
     }
 
-    /// The output of the Pods in its namespaces, and the events there: names of files and their text.
+    /// The output of the Pods in the run's namespaces, and the events there, as file names and texts.
     pub(crate) async fn logs(&self) -> Result<Vec<(String, String)>, Failed> {
         let ask = async |words: &[&str]| self.ask(words).await;
         let selector = self.selector();
@@ -172,8 +173,8 @@ impl Labelled {
     }
 }
 
-/// The remaining objects of a namespace that is being deleted, by its controller: `packages.longhaul.dev has 3 resource
-/// instances`.
+/// The objects that remain in a namespace which is being deleted, in the words of its controller:
+/// `packages.longhaul.dev has 3 resource instances`.
 fn remaining(namespace: &Value) -> Vec<String> {
     let conditions = namespace["status"]["conditions"].as_array().into_iter().flatten();
     let hangs =
@@ -207,7 +208,7 @@ mod tests {
         assert_eq!(remaining(&namespace(json!([content]))), Vec::<String>::new(), "it goes by itself");
     }
 
-    /// A kubectl that records its arguments.
+    /// Tests deletion with a fake kubectl that records its arguments.
     #[tokio::test]
     async fn everything_is_deleted_by_label_and_webhooks_go_first() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,14 +1,14 @@
-//! Control planes of one cluster, of which one leads: finding the leader, and pausing one.
+//! Several control planes of one cluster: finds the leader, and pauses a control plane.
 //!
-//! Owns the paused node, and resumes it. [`crate::containers`] knows the cluster.
+//! Owns the paused node, and resumes it. [`crate::containers`] owns the cluster.
 
 use crate::containers::{Containers, Error};
 
-/// The control planes of a cluster of kind.
+/// The control planes of a kind cluster.
 #[derive(Debug, Clone)]
 pub struct Leaders(Containers);
 
-/// A paused control plane, with all its programs. It resumes when this is dropped.
+/// A control plane whose programs are all paused. Dropping the value resumes them.
 #[derive(Debug)]
 pub struct Still {
     containers: Containers,
@@ -27,13 +27,13 @@ impl Leaders {
         Ok(nodes)
     }
 
-    /// The leader of the controllers, as seen by a certain control plane; none while no node holds the Lease.
+    /// The node whose controller manager leads, as one control plane reports it; `None` while no node holds the Lease.
     pub async fn leader(&self, seen_from: &str) -> Result<Option<String>, Error> {
         let holder = self.0.holder(seen_from).await?;
         Ok(node_of(&holder).map(str::to_owned))
     }
 
-    /// Pauses one.
+    /// Pauses a control plane.
     pub async fn stop(&self, node: &str) -> Result<Still, Error> {
         // Created before, so that it is resumed even if the engine paused it and answered too late.
         let still = Still { containers: self.0.clone(), node: Some(node.to_owned()) };
@@ -43,7 +43,7 @@ impl Leaders {
 }
 
 impl Still {
-    /// Resumes it.
+    /// Resumes the paused control plane.
     pub async fn go_on(mut self) -> Result<(), Error> {
         if let Some(node) = &self.node {
             self.containers.unpause(node).await?;
@@ -62,7 +62,7 @@ impl Drop for Still {
     }
 }
 
-/// The holder of a Lease is the name of a machine and a suffix that distinguishes its processes (client-go,
+/// The node's name in a Lease's holder, which is the name of a machine with a suffix for each process (client-go,
 /// `leaderelection`).
 fn node_of(holder: &str) -> Option<&str> {
     let (node, _) = holder.trim().rsplit_once('_')?;

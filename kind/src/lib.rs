@@ -1,7 +1,7 @@
 //! Real clusters: the manifests to apply, and control planes made of real binaries.
 //!
-//! Owns the manifests, and starting and stopping real control planes. It must not know the mocks, the load or the
-//! reports: the runner of a scenario chooses between this crate and the mocks.
+//! Owns the manifests, and starts and stops real control planes. This crate knows neither mocks nor load nor reports.
+//! The runner of a scenario chooses between this crate and the mocks.
 
 pub mod access;
 pub mod cluster;
@@ -19,7 +19,7 @@ pub mod provider;
 pub mod state;
 mod step;
 
-/// Whether an error of this crate means that a program or setting of this machine is missing.
+/// Whether an error of this crate means that this machine lacks a program or a setting.
 pub fn misses_program(cause: &(dyn std::error::Error + 'static)) -> bool {
     fn is<E: std::error::Error + 'static>(cause: &(dyn std::error::Error + 'static), misses: fn(&E) -> bool) -> bool {
         cause.downcast_ref::<E>().is_some_and(misses)

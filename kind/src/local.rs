@@ -1,9 +1,9 @@
 //! A real control plane without nodes: etcd and kube-apiserver as child processes on loopback ports.
 //!
-//! Owns both processes from start to end, their folder, and their users. The programs come from a folder in the envtest
-//! convention (`KUBEBUILDER_ASSETS`); this module downloads nothing. There is no controller manager, so nothing is
-//! garbage collected, no namespace empties itself, and pods stay pending: watches and webhooks are real, the actions of
-//! controllers and nodes are missing.
+//! Owns both processes from start to end, their folder, and their users. The programs come from a folder as in envtest
+//! (`KUBEBUILDER_ASSETS`); this module downloads nothing. Without a controller manager, nothing is garbage collected,
+//! no namespace becomes empty, and Pods stay pending. Watches and webhooks are real; only controllers and nodes are
+//! missing.
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -19,34 +19,36 @@ use crate::state::{Ready, Registration};
 
 pub use crate::programs::{Error, Unready, User};
 
-/// On two busy cores etcd needs about a second and kube-apiserver about eight until it is ready.
+/// The default time until both programs must be ready. On two busy cores etcd needs about a second, and kube-apiserver
+/// about eight.
 const START_DEADLINE: Duration = Duration::from_mins(1);
-/// The time for a gentle end: kube-apiserver lets open watches end; a longer wait does not help.
+/// The time that a program has to end before it is killed. kube-apiserver waits for open watches, and a longer wait
+/// does not help.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
-/// How often a start is tried. Another program can take a free port before the program binds it. That is rare, and
-/// rarer still twice.
+/// How often a start is tried. In rare cases another program takes a free port before the program binds it.
 const ATTEMPTS: u32 = 3;
 
-/// The settings of a control plane.
+/// The settings of a control plane without nodes.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The folder with the programs `etcd` and `kube-apiserver`.
     pub assets: PathBuf,
-    /// A folder for keys, data and logs; made if it does not exist. Keys and data are removed when the control plane
-    /// stops, `logs/` stays.
+    /// A folder for keys, data and logs, which is made if it does not exist. Keys and data are removed when the control
+    /// plane stops; `logs/` stays.
     pub directory: PathBuf,
-    /// The users that may log in, each with a token made at the start. Without an entry no user can.
+    /// The users that may log in; each gets a token at the start. Without an entry no user can log in.
     pub users: Vec<User>,
-    /// More arguments for kube-apiserver, for example `--goaway-chance=0.02`. They come last, so they win.
+    /// Additional arguments for kube-apiserver, for example `--goaway-chance=0.02`. They come last, so they override
+    /// others.
     pub apiserver_arguments: Vec<String>,
-    /// The time in which both must be ready.
+    /// The time in which both programs must be ready.
     pub start_deadline: Duration,
-    /// A state directory in which the control plane is registered while it runs, so that `longhaul cluster status`
-    /// finds the leftovers of a killed run: see [`crate::state::default_directory`].
+    /// The state directory in which the control plane is registered while it runs, so that `longhaul cluster status`
+    /// finds what a killed run leaves; see [`crate::state::default_directory`].
     pub state_directory: Option<PathBuf>,
 }
 
-/// A running control plane. Dropping it kills both processes; [`stop`](Self::stop) lets them end.
+/// A running control plane. Dropping the value kills both processes; [`stop`](Self::stop) lets them end gracefully.
 #[derive(Debug)]
 pub struct Local {
     // In this order: kube-apiserver ends before the etcd that it needs, the files are removed after both, the
@@ -58,7 +60,7 @@ pub struct Local {
 }
 
 impl Config {
-    /// A control plane with the user `admin` in `system:masters`.
+    /// The settings of a control plane with the user `admin` in `system:masters`.
     pub fn new(assets: impl Into<PathBuf>, directory: impl Into<PathBuf>) -> Self {
         Self {
             assets: assets.into(),
@@ -77,19 +79,19 @@ impl Config {
 }
 
 impl Local {
-    /// Starts both programs and waits until the API server says that it is ready.
+    /// Starts both programs and waits until the API server reports that it is ready.
     pub async fn start(config: Config) -> Result<Self, Error> {
         let registration = Registration::of_run(config.state_directory.as_ref(), &config.directory)?;
         Self::start_with(config, registration, Lifetime::Owned).await
     }
 
-    /// Like [`start`](Self::start), for a control plane that [`stays`](Self::stay) when this process ends. Until then
-    /// it behaves like one of a run, except that a killed process leaves it behind.
+    /// Starts a control plane that can [`stay`](Self::stay) when this process ends; see [`start`](Self::start). Before
+    /// that it ends with this process, unless this process is killed.
     pub(crate) async fn start_to_stay(config: Config, registration: Registration) -> Result<Self, Error> {
         Self::start_with(config, Some(registration), Lifetime::Releasable).await
     }
 
-    /// Leaves both processes and all files, and registers that it is ready.
+    /// Leaves both processes and all files, and registers that the control plane is ready.
     pub(crate) fn stay(mut self, ready: Ready) -> Result<(), Error> {
         // Registered first: if that fails, everything is ended as before.
         if let Some(registration) = &mut self.registration {
@@ -163,22 +165,22 @@ impl Local {
         &self.access
     }
 
-    /// Both programs with their process ids, for measuring them.
+    /// Names and process ids of both programs, for measurements.
     pub fn processes(&self) -> [(&'static str, u32); 2] {
         [(self.apiserver.program(), self.apiserver.pid()), (self.etcd.program(), self.etcd.pid())]
     }
 
-    /// Both programs, for pausing one. They are not started again.
+    /// Finds both programs, so that the caller can pause one. Programs that ended are not started again.
     pub fn machinery(&self) -> Machinery {
         Machinery::known(self.processes())
     }
 
-    /// How a program ended, if one did without a stop.
+    /// The program that ended by itself, and how it ended.
     pub fn ended(&self) -> Option<(&'static str, String)> {
         [&self.apiserver, &self.etcd].into_iter().find_map(|process| Some((process.program(), process.ended()?)))
     }
 
-    /// Asks both to end, kills a process that has not ended after ten seconds, and removes keys and data.
+    /// Asks both programs to end, kills a program that has not ended after ten seconds, and removes keys and data.
     pub async fn stop(self) {
         let Self { mut apiserver, mut etcd, access, registration } = self;
         let ending = tokio::task::spawn_blocking(move || {
@@ -252,7 +254,7 @@ fn apiserver_arguments(files: &Files, etcd_url: &str, port: u16) -> Vec<OsString
     arguments
 }
 
-/// Ports that were free a moment ago. Both are held at once, so that they differ.
+/// Two ports that are free. Both are bound at the same time, so they differ.
 fn free_ports() -> Result<[u16; 2], Error> {
     let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::Port);
     let (one, two) = (bind()?, bind()?);

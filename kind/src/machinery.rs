@@ -1,39 +1,39 @@
-//! The programs of a control plane as processes of this machine, for ending or pausing them.
+//! Finds the processes of a control plane's programs on this machine, so that a caller can end or pause them.
 //!
-//! Owns only finding them. The caller sends the signals, and the supervisor starts the programs again.
+//! Owns only the search. The caller sends the signals, and the node's first process starts ended programs again.
 
 use std::fs;
 
-/// The part of a path below the group of a node that belongs to Pods. A program there with the name of a control
-/// plane's program is a Pod's.
+/// The part of a cgroup's path below which the processes of Pods are. A process there may have the name of a control
+/// plane's program, but belongs to a Pod.
 const KUBEPODS: &str = "/kubepods/";
-/// The length to which `comm` cuts a name (proc(5)).
+/// The length to which the kernel cuts a process's name in `comm` (proc(5)).
 const COMM_MAX: usize = 15;
 
-/// The place where the programs are searched.
+/// Where the programs of a control plane are searched.
 #[derive(Debug, Clone)]
 pub struct Machinery(Place);
 
 #[derive(Debug, Clone)]
 enum Place {
-    /// Below a group of cgroups.
+    /// All processes below a cgroup.
     Group(String),
-    /// The known processes.
+    /// Only these processes.
     Known(Vec<(&'static str, u32)>),
 }
 
 impl Machinery {
-    /// The programs of a node, by the name of its group.
+    /// The programs of a node, by the name of the node's cgroup.
     pub fn in_group(group: &str) -> Self {
         Self(Place::Group(group.to_owned()))
     }
 
-    /// Programs that were started elsewhere.
+    /// Programs with known process ids.
     pub fn known(processes: impl IntoIterator<Item = (&'static str, u32)>) -> Self {
         Self(Place::Known(processes.into_iter().collect()))
     }
 
-    /// The process ids of a program, such as `etcd`, on this machine.
+    /// The process ids of a program on this machine, by the program's name, such as `etcd`.
     pub fn processes(&self, program: &str) -> Vec<u32> {
         match &self.0 {
             Place::Known(all) => all.iter().filter(|(name, _)| *name == program).map(|(_, pid)| *pid).collect(),
@@ -57,7 +57,7 @@ fn is_of(pid: u32, program: &str, group: &str) -> bool {
     groups.split('\n').any(|line| has(line, group)) && !groups.contains(KUBEPODS)
 }
 
-/// cgroups(7), `/proc/pid/cgroup`: the path comes after the second colon.
+/// Whether a line of `/proc/pid/cgroup` (cgroups(7)) names the group: the path comes after the second colon.
 fn has(line: &str, group: &str) -> bool {
     line.splitn(3, ':').nth(2).is_some_and(|path| path.split('/').any(|part| part == group))
 }

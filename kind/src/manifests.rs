@@ -1,7 +1,7 @@
-//! The manifests that are applied to a cluster: the Package resource and the service with its roles.
+//! The manifests that are applied to a cluster: the Package resource, and the service with its roles.
 //!
-//! Owns the files below `kind/manifests/` and its folders, built into the binary so that no path is needed when they
-//! are applied, and the part that is known only in a run: the address of the webhook and its certificate authority.
+//! Owns the files below `kind/manifests/`, which are built into the binary. Also owns the values that only a run knows:
+//! the address of the webhook and its certificate authority.
 
 use serde_json::Value;
 
@@ -13,32 +13,32 @@ pub use replicas::{
 };
 pub use rights::{ALL_ROLES_ACCOUNT, all_roles, cluster_roles};
 
-/// The `packages.longhaul.dev` resource; all that a control plane without nodes needs.
+/// The CustomResourceDefinition of `packages.longhaul.dev`; a control plane without nodes needs nothing else.
 pub const PACKAGE_CRD: &str = include_str!("../manifests/package-crd.yaml");
 /// The namespace of the service.
 pub const NAMESPACE: &str = include_str!("../manifests/namespace.yaml");
-/// Service accounts, roles and their bindings.
+/// The service's accounts, roles and bindings.
 pub const RBAC: &str = include_str!("../manifests/rbac.yaml");
-/// Configuration and Deployments, one per role.
+/// The service's configuration, and a Deployment for each role.
 pub const DEPLOYMENT: &str = include_str!("../manifests/deployment.yaml");
-/// The Service that the API server calls.
+/// The Service object to which the API server sends reviews.
 pub const SERVICE: &str = include_str!("../manifests/service.yaml");
-/// Keeps admission up while nodes are drained.
+/// The PodDisruptionBudget that keeps admission available while nodes are drained.
 pub const POD_DISRUPTION_BUDGET: &str = include_str!("../manifests/pod-disruption-budget.yaml");
-/// The allowed connections of the service's pods.
+/// The NetworkPolicy: the allowed connections of the service's Pods.
 pub const NETWORK_POLICY: &str = include_str!("../manifests/network-policy.yaml");
-/// The reviews that are sent to the service; [`webhook`] fills in the values of a run.
+/// The webhook configuration: the reviews that are sent to the service. [`webhook`] fills in the values of a run.
 pub const WEBHOOK: &str = include_str!("../manifests/webhook.yaml");
 
-/// Namespaces with this label are reviewed.
+/// The label of namespaces whose objects are reviewed.
 pub const OPT_IN_LABEL: (&str, &str) = ("longhaul.dev/admission", "enabled");
 
-/// The address at which the API server finds the webhook.
+/// How the API server reaches the webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach<'a> {
-    /// Through the Service of [`SERVICE`].
+    /// Through the Service object [`SERVICE`].
     Service,
-    /// At this URL, for control planes without nodes: `https://127.0.0.1:8443/mutate`.
+    /// At a URL, for control planes without nodes, for example `https://127.0.0.1:8443/mutate`.
     Url(&'a str),
 }
 
@@ -52,8 +52,8 @@ pub struct Error {
     pub source: Box<serde_saphyr::Error>,
 }
 
-/// Every file with its name, in the order of application: files that others need come first, the webhook last, because
-/// from then on reviews are sent. Deletion has the reverse order.
+/// The name and text of every manifest, in the order in which they are applied. Files that others need come first. The
+/// webhook comes last, because reviews are sent from then on. They are deleted in the reverse order.
 pub const fn all() -> [(&'static str, &'static str); 8] {
     [
         ("package-crd.yaml", PACKAGE_CRD),
@@ -72,7 +72,7 @@ pub fn objects(file: &'static str, text: &str) -> Result<Vec<Value>, Error> {
     serde_saphyr::from_multiple(text).map_err(failed(file))
 }
 
-/// The Package resource as JSON, for creating it by a client.
+/// The CustomResourceDefinition of `packages.longhaul.dev` as JSON, so that a client can create it.
 pub fn package_crd() -> Result<Value, Error> {
     serde_saphyr::from_str(PACKAGE_CRD).map_err(failed("package-crd.yaml"))
 }

@@ -1,14 +1,13 @@
-//! One whole real node on this machine: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kube-proxy,
-//! kubelet and containerd, in namespaces of their own.
+//! One complete real node on this machine, in its own namespaces: etcd, kube-apiserver, kube-controller-manager,
+//! kube-scheduler, kube-proxy, kubelet and containerd.
+//! Owns the node from start to end. The node lives in its own PID, network, mount, UTS, IPC and cgroup namespaces, and
+//! in one folder. When its first process ends, the kernel ends all other processes. No mount, iptables rule or setting
+//! is ever made outside the namespaces.
 //!
-//! Owns the node from start to end. It lives in its own PID, network, mount, UTS, IPC and cgroup namespaces and in one
-//! folder: when its first process ends, the kernel ends everything else, and no mount, iptables rule or setting is ever
-//! made outside.
-//!
-//! On the machine it has only a group in each hierarchy of cgroups, and one network link. With `N` free, the machine's
-//! end is `10.N.0.1` (webhooks and registries listen there), the node `10.N.0.2`, Services are in `10.N.96.0/20`, Pods
-//! in `10.N.128.0/17`, and the machine reaches them all. There is no cluster DNS, and images cannot be pulled: they are
-//! [loaded](Node::load).
+//! Outside its namespaces the node has only a group in each cgroup hierarchy, and one network link. For an unused `N`,
+//! the machine has the address `10.N.0.1`, where webhooks and registries listen, and the node has `10.N.0.2`. Services
+//! are in `10.N.96.0/20`, Pods in `10.N.128.0/17`, and the machine reaches them all. The node has no cluster DNS. It
+//! cannot pull images; they are [loaded](Node::load).
 
 mod cgroup;
 mod files;
@@ -48,43 +47,43 @@ pub use pressure::{Limits, Pressed, press};
 /// The key of a taint that keeps other Pods from the node (`NoSchedule`).
 pub const TAINT: &str = "longhaul.dev/subjects-only";
 
-/// The node's name in the cluster.
+/// The node's name in Kubernetes.
 const NAME: &str = "node";
-/// The port of its API server.
+/// The port of the node's API server.
 const PORT: u16 = 6443;
-/// The folder of its data.
+/// The folder of the node's data, below the folder of the control plane.
 const DATA: &str = "node";
-/// The time in which a node must be Ready. On two busy cores it needs fifteen seconds.
+/// The default time in which a node must be Ready. On two busy cores it takes fifteen seconds.
 const START_DEADLINE: Duration = Duration::from_mins(3);
 const ASK_EVERY: Duration = Duration::from_millis(100);
-/// The time to load an archive of some hundred megabytes on a slow disk.
+/// The time limit for loading an archive: some hundred megabytes on a slow disk.
 const LOAD_LIMIT: Duration = Duration::from_mins(5);
-/// Tries of loading an image: containerd sometimes refuses one while it is busy with another.
+/// How often loading an image is tried. containerd sometimes refuses an image while it is busy with another one.
 const LOAD_ATTEMPTS: u32 = 3;
 
 /// The settings of a node.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The folder with Kubernetes' programs and etcd.
+    /// The folder with etcd and the programs of Kubernetes.
     pub assets: PathBuf,
-    /// A folder for keys, data and logs; neither below `/var` nor `/run`, because the node has its own. Keys and data
-    /// are removed when the node stops, `logs/` stays.
+    /// A folder for keys, data and logs. It must not be below `/var` or `/run`, because the node has its own. Keys and
+    /// data are removed when the node stops; `logs/` stays.
     pub directory: PathBuf,
-    /// The arguments that run [`first_process`]; the node's own folder is added to them.
+    /// The arguments that run [`first_process`]. The node's folder is appended.
     pub init: Vec<OsString>,
-    /// The users that may log in, each with a token made at the start.
+    /// The users that may log in; each gets a token at the start.
     pub users: Vec<User>,
-    /// More arguments for kube-apiserver. They come last, so they win.
+    /// Additional arguments for kube-apiserver. They come last, so they override others.
     pub apiserver_arguments: Vec<String>,
-    /// Whether only Pods that tolerate [`TAINT`] run on the node.
+    /// Whether the node accepts only Pods that tolerate [`TAINT`].
     pub tainted: bool,
     /// The time in which the node must be Ready.
     pub start_deadline: Duration,
-    /// A state directory in which the node is registered while it runs.
+    /// The state directory in which the node is registered while it runs.
     pub state_directory: Option<PathBuf>,
 }
 
-/// A running node. Dropping it ends it.
+/// A running node. Dropping the value ends the node.
 #[derive(Debug)]
 pub struct Node {
     // In this order: the processes end before their groups and files are removed, the registration is removed last.
@@ -94,17 +93,17 @@ pub struct Node {
     registration: Option<Registration>,
     found: Found,
     link: Link,
-    /// The node's first process, by its id on the machine.
+    /// The process id of the node's first process on the machine.
     pid: u32,
 }
 
 /// Why a node did not start, or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A program or setting of the machine is missing. Nothing was started.
+    /// The machine lacks a program or setting. Nothing was started.
     #[error(transparent)]
     Missing(#[from] Missing),
-    /// A failure that is common to all control planes.
+    /// A failure that every control plane can have.
     #[error(transparent)]
     Programs(#[from] programs::Error),
     /// A cgroup could not be made or removed.
@@ -116,29 +115,29 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// Every block of addresses is in use.
+    /// All blocks of addresses are in use.
     #[error("failed to find free addresses for a node: every block from 10.200.0.0/16 to 10.250.0.0/16 is in use")]
     NoAddresses,
     /// A program of the machine failed.
     #[error(transparent)]
     Step(#[from] Failed),
-    /// A step took too long, or the node ended meanwhile.
+    /// A step took too long, or the node ended during the step.
     #[error("{step}: {reason} after {waited_s} s; the end of {}:\n{tail}", log.display())]
     Late {
-        /// The condition that was waited for.
+        /// The condition that should have become true.
         step: &'static str,
         /// The last observed state.
         reason: String,
         /// The time waited, in seconds.
         waited_s: u64,
-        /// The log with more details.
+        /// The log file with more details.
         log: PathBuf,
         tail: String,
     },
 }
 
 impl Error {
-    /// Whether a program or setting of this machine is missing. Nothing was started then.
+    /// Whether this machine lacks a program or a setting. In that case nothing was started.
     pub fn misses_program(&self) -> bool {
         match self {
             Self::Missing(_) => true,
@@ -149,7 +148,7 @@ impl Error {
 }
 
 impl Config {
-    /// A node with the user `admin` in `system:masters`.
+    /// The settings of a node with the user `admin` in `system:masters`.
     pub fn new(assets: impl Into<PathBuf>, directory: impl Into<PathBuf>, init: Vec<OsString>) -> Self {
         Self {
             assets: assets.into(),
@@ -164,7 +163,7 @@ impl Config {
     }
 }
 
-/// A node that is being started: the processes to watch, and the deadline.
+/// The start of a node: its processes, and the deadline.
 struct Waiting<'a> {
     process: &'a Process,
     files: &'a Files,
@@ -173,7 +172,7 @@ struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    /// Polls until there is an answer, the node ended, or the time is over. `log` has the details of a failure.
+    /// Polls until an answer comes, the node ends, or the time is over. `log` is the file with details of a failure.
     async fn until<T>(
         &self,
         step: &'static str,
@@ -206,7 +205,7 @@ impl Node {
         needs::look(assets, directory).map(drop)
     }
 
-    /// Starts a node and waits until it is Ready and takes Pods.
+    /// Starts a node and waits until it is Ready and accepts Pods.
     pub async fn start(config: Config) -> Result<Self, Error> {
         let found = needs::look(&config.assets, &config.directory)?;
         let registration =
@@ -214,13 +213,13 @@ impl Node {
         Self::start_with(config, found, registration, Lifetime::Owned).await
     }
 
-    /// Like [`start`](Self::start), for a node that [`stays`](Self::stay) when this process ends.
+    /// Starts a node that can [`stay`](Self::stay) when this process ends; see [`start`](Self::start).
     pub(crate) async fn start_to_stay(config: Config, registration: Registration) -> Result<Self, Error> {
         let found = needs::look(&config.assets, &config.directory)?;
         Self::start_with(config, found, Some(registration), Lifetime::Releasable).await
     }
 
-    /// Leaves it running, and registers that it is ready.
+    /// Leaves the node running, and registers that it is ready.
     pub(crate) fn stay(mut self, ready: Ready) -> Result<(), Error> {
         if let Some(registration) = &mut self.registration {
             registration.ready(ready).map_err(programs::Error::from)?;
@@ -296,51 +295,51 @@ impl Node {
         &self.access
     }
 
-    /// The machine's address for the node and its Pods.
+    /// The address of this machine for the node and its Pods.
     pub fn machine(&self) -> Ipv4Addr {
         self.link.machine()
     }
 
-    /// The id of the node's first process on the machine, for finding the others.
+    /// The process id of the node's first process on this machine, from which other processes are found.
     pub const fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Its Pods, for finding their processes.
+    /// Finds the processes of the node's Pods.
     pub fn pods(&self) -> Pods {
         Pods::of(&self.found.hierarchies, self.groups.name())
     }
 
-    /// Its programs, for ending one.
+    /// Finds the programs of the node, so that a caller can end one.
     pub fn machinery(&self) -> Machinery {
         Machinery::in_group(self.groups.name())
     }
 
-    /// The rules that drop packets of its Pods.
+    /// The firewall rules that drop packets of the node's Pods.
     pub fn firewall(&self) -> Firewall {
         let Tools { nsenter, iptables, .. } = &self.found.tools;
         Firewall { nsenter: nsenter.clone(), iptables: iptables.clone(), pid: self.pid }
     }
 
-    /// How the node ended, if it did without a stop.
+    /// How the node ended by itself; `None` while it runs.
     pub fn ended(&self) -> Option<String> {
         self.process.ended()
     }
 
-    /// Loads the images of an archive, as `docker save` writes it or an OCI layout in a tar. Pods name them as the archive does, with
-    /// `imagePullPolicy: Never` or `IfNotPresent`.
+    /// Loads the images of an archive, which `docker save` wrote or which is a tar of an OCI layout. Pods use the names
+    /// in the archive, with `imagePullPolicy: Never` or `IfNotPresent`.
     pub async fn load(&self, archive: Vec<u8>) -> Result<(), Error> {
         import(&self.found.tools, self.pid, archive).await
     }
 
-    /// Ends it, and removes keys and data.
+    /// Ends the node, and removes keys and data.
     pub async fn stop(self) {
         // Nothing in it needs a gentle end: when its first process is killed, the kernel kills all others.
         let _ = tokio::task::spawn_blocking(move || drop(self)).await;
     }
 }
 
-/// Waits until it accepts Pods; returns the version of its API server.
+/// Waits until the node accepts Pods; returns the version of its API server.
 async fn bring_up(waiting: &Waiting<'_>, found: &Found, link: Link, pid: u32, own: &Path) -> Result<String, Error> {
     let files = waiting.files;
     let address = SocketAddr::from((link.node(), PORT));
@@ -378,7 +377,7 @@ async fn bring_up(waiting: &Waiting<'_>, found: &Found, link: Link, pid: u32, ow
     Ok(version)
 }
 
-/// Loads the images of an archive into the node of a folder, as [`Node::load`] does.
+/// Loads the images of an archive into the node of this folder; see [`Node::load`].
 pub(crate) async fn load(directory: &Path, archive: Vec<u8>) -> Result<(), Error> {
     let own = directory.join(DATA);
     let failed = |why: String| Error::File { path: own.join(init::PID), source: std::io::Error::other(why) };
@@ -395,7 +394,7 @@ async fn import(found: &Tools, pid: u32, archive: Vec<u8>) -> Result<(), Error> 
     Ok(())
 }
 
-/// Removes the traces of an ended node on the machine, apart from its folder; fails while one of its processes runs.
+/// Removes what an ended node left on the machine, except its folder. Fails while a process of the node runs.
 pub fn remove_traces(traces: &Traces) -> std::io::Result<()> {
     cgroup::remove(&traces.group)
 }
@@ -405,7 +404,7 @@ fn first_pid(own: &Path) -> Result<u32, String> {
     text.trim().parse().map_err(|_| "it is no number".to_owned())
 }
 
-/// Structs with string keys only, so the result is always JSON.
+/// JSON of a struct that has only string keys, so conversion cannot fail.
 fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec_pretty(value).unwrap_or_default()
 }

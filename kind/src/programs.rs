@@ -1,6 +1,6 @@
-//! The parts of every control plane of real programs: the folder with its keys, child processes, waiting for answers.
+//! Code for every control plane of real programs: the folder with keys, child processes, and waiting for answers.
 //!
-//! Owns the parts and their failures. [`crate::local`] and [`crate::node`] choose the programs and their arguments.
+//! Owns that code and its errors. [`crate::local`] and [`crate::node`] choose the programs and their arguments.
 
 use std::path::PathBuf;
 
@@ -13,17 +13,17 @@ pub(crate) mod ready;
 pub use files::User;
 pub use ready::Unready;
 
-/// Lines of a log in an error.
+/// Number of lines of a log that an error shows.
 const LOG_LINES: usize = 12;
 
-/// A control plane that did not start.
+/// Why a control plane did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A program is not in the folder.
+    /// A program is missing in the folder.
     #[error("failed to find `{program}` in {}: point KUBEBUILDER_ASSETS to a folder with etcd and kube-apiserver", assets.display())]
     NoProgram {
         program: &'static str,
-        /// The searched folder.
+        /// The folder with the programs.
         assets: PathBuf,
     },
     /// The control plane could not be registered in the state directory.
@@ -36,7 +36,7 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// A user name or group that is not possible in the token file, which is CSV.
+    /// A user name or group that the token file, which is CSV, cannot contain.
     #[error("failed to make the user `{name}`: a name or group holds a comma, a quote or a line break")]
     UserName { name: String },
     /// A key or certificate could not be made.
@@ -72,7 +72,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether a program or setting of this machine is missing. Nothing was started then.
+    /// Whether this machine lacks a program or a setting. In that case nothing was started.
     pub fn misses_program(&self) -> bool {
         matches!(self, Self::NoProgram { .. })
     }

@@ -1,7 +1,7 @@
-//! The control planes of real programs that a run can use, and their abilities.
+//! The control planes of real programs that a run can use, and their capabilities.
 //!
-//! The seam: the runner of a scenario knows a [`Provider`] and, if Pods run, its [`Nodes`]. A new provider is a variant
-//! here.
+//! The interface for the runner of a scenario: a [`Provider`] and, if Pods run, its [`Nodes`]. A new kind of control
+//! plane is a new variant of [`Provider`].
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -12,18 +12,18 @@ use crate::local::Local;
 use crate::machinery::Machinery;
 use crate::node::{self, Firewall, Node, Pods};
 
-/// A control plane that is up.
+/// A running control plane.
 #[derive(Debug)]
 pub enum Provider {
-    /// etcd and kube-apiserver alone, as processes of this machine.
+    /// etcd and kube-apiserver alone, as processes on this machine.
     Local(Box<Local>),
-    /// One whole node in namespaces of its own on this machine.
+    /// One complete node on this machine, in its own namespaces.
     Node(Box<Node>),
-    /// A cluster of kind, or the user's own.
+    /// A foreign cluster: a kind cluster, or the user's own cluster.
     Guest(Box<Guest>),
 }
 
-/// Nodes that run Pods.
+/// The nodes of a control plane, which run Pods.
 #[derive(Debug, Clone, Copy)]
 pub struct Nodes<'a>(Which<'a>);
 
@@ -33,28 +33,28 @@ enum Which<'a> {
     Guest(&'a Guest),
 }
 
-/// The address at which a Service is reached from this machine.
+/// How this machine reaches a Service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// Its own address.
+    /// At the Service's own address.
     Service,
-    /// A port that every node opens for it; this is a node's address.
+    /// At a port that every node opens for the Service; the value is the address of a node.
     NodePort(IpAddr),
 }
 
-/// A failure of nodes.
+/// A failure of the nodes.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The node of this machine.
     #[error(transparent)]
     Node(#[from] node::Error),
-    /// A cluster of kind, or the user's own.
+    /// A kind cluster, or the user's own cluster.
     #[error(transparent)]
     Guest(#[from] guest::Error),
 }
 
 impl Provider {
-    /// `local`, `node`, `kind` or `kubeconfig`.
+    /// The kind of control plane: `local`, `node`, `kind` or `kubeconfig`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Local(_) => "local",
@@ -63,7 +63,7 @@ impl Provider {
         }
     }
 
-    /// `https://host:port`
+    /// The URL of the API server: `https://host:port`
     pub fn url(&self) -> String {
         match self {
             Self::Local(local) => local.access().url(),
@@ -89,7 +89,7 @@ impl Provider {
         }
     }
 
-    /// The certificate authority of the API server.
+    /// The certificate of the API server's authority, as PEM.
     pub fn ca_pem(&self) -> &str {
         match self {
             Self::Local(local) => local.access().ca_pem(),
@@ -98,7 +98,7 @@ impl Provider {
         }
     }
 
-    /// The bearer token of a user who was admitted.
+    /// The bearer token of a user that may log in.
     pub fn token(&self, user: &str) -> Option<&str> {
         match self {
             Self::Local(local) => local.access().token(user),
@@ -107,7 +107,7 @@ impl Provider {
         }
     }
 
-    /// A kubeconfig with everything in it.
+    /// A kubeconfig that contains all certificates and tokens.
     pub fn kubeconfig(&self, user: &str) -> Option<String> {
         match self {
             Self::Local(local) => local.access().kubeconfig(user),
@@ -116,8 +116,8 @@ impl Provider {
         }
     }
 
-    /// Admits a user whose account was made meanwhile. Outside of a guest's cluster all users are admitted from the
-    /// beginning.
+    /// Lets a user log in whose account was made after the start. Only a foreign cluster needs this call; in other
+    /// control planes all users can log in from the start.
     pub async fn admit(&mut self, user: &str) -> Result<(), Error> {
         match self {
             Self::Local(_) | Self::Node(_) => Ok(()),
@@ -125,7 +125,7 @@ impl Provider {
         }
     }
 
-    /// The audit log of the API server; none if the run does not configure it.
+    /// The path of the API server's audit log; `None` if the run does not configure the API server.
     pub fn audit_log(&self) -> Option<PathBuf> {
         match self {
             Self::Local(local) => Some(local.access().audit_log()),
@@ -134,7 +134,7 @@ impl Provider {
         }
     }
 
-    /// The folder in which its programs write their logs, if that is on this machine.
+    /// The folder in which the control plane's programs write their logs, if that is on this machine.
     pub fn logs(&self) -> Option<PathBuf> {
         match self {
             Self::Local(local) => Some(local.access().logs()),
@@ -143,7 +143,7 @@ impl Provider {
         }
     }
 
-    /// Writes the logs of a cluster without a folder of logs.
+    /// Writes the logs of a cluster whose log folder is not on this machine.
     pub async fn keep_logs(&self, folder: &Path) -> Result<(), Error> {
         match self {
             Self::Local(_) | Self::Node(_) => Ok(()),
@@ -151,7 +151,7 @@ impl Provider {
         }
     }
 
-    /// The address at which it reaches servers on this machine.
+    /// The address at which the control plane reaches servers on this machine.
     pub fn machine(&self) -> Ipv4Addr {
         match self {
             Self::Local(_) => Ipv4Addr::LOCALHOST,
@@ -160,7 +160,7 @@ impl Provider {
         }
     }
 
-    /// The label that every object made there must have, for its removal: key and value.
+    /// Key and value of the label that every object of the run must have, so that it can be removed.
     pub fn mark(&self) -> Option<(&'static str, &str)> {
         match self {
             Self::Local(_) | Self::Node(_) => None,
@@ -168,7 +168,7 @@ impl Provider {
         }
     }
 
-    /// Its nodes, if it has any.
+    /// The nodes of the control plane, if it has any.
     pub fn nodes(&self) -> Option<Nodes<'_>> {
         match self {
             Self::Local(_) => None,
@@ -177,7 +177,7 @@ impl Provider {
         }
     }
 
-    /// Its programs, for ending one; none if they are not ours to end.
+    /// Finds the control plane's programs, so that a caller can end one; `None` in a foreign cluster.
     pub fn machinery(&self) -> Option<Machinery> {
         match self {
             Self::Local(local) => Some(local.machinery()),
@@ -186,7 +186,8 @@ impl Provider {
         }
     }
 
-    /// Its control planes, for pausing one; none if there is only one, or they are not ours to pause.
+    /// The control planes of the cluster, so that a caller can pause one; `None` if the cluster has only one or a run
+    /// must not pause it.
     pub fn leaders(&self) -> Option<Leaders> {
         match self {
             Self::Local(_) | Self::Node(_) => None,
@@ -194,7 +195,7 @@ impl Provider {
         }
     }
 
-    /// The ended part, and how it ended, if it did without a stop.
+    /// The program that ended by itself, and how it ended.
     pub fn ended(&self) -> Option<String> {
         match self {
             Self::Local(local) => local.ended().map(|(program, how)| format!("{program} ended: {how}")),
@@ -203,7 +204,7 @@ impl Provider {
         }
     }
 
-    /// Stops it, or removes the objects that were made in it.
+    /// Stops the control plane; in a foreign cluster, removes the objects that the run made.
     pub async fn stop(self) -> Result<(), Error> {
         match self {
             Self::Local(local) => local.stop().await,
@@ -215,7 +216,7 @@ impl Provider {
 }
 
 impl Nodes<'_> {
-    /// Their Pods, for finding their processes.
+    /// Finds the processes of the Pods on these nodes.
     pub fn pods(&self) -> Pods {
         match self.0 {
             Which::Node(node) => node.pods(),
@@ -223,8 +224,8 @@ impl Nodes<'_> {
         }
     }
 
-    /// Loads the images of an archive, as `docker save` writes it. A cluster that only a kubeconfig names has the
-    /// images, or pulls them.
+    /// Loads the images of an archive, as `docker save` writes it. A cluster from a kubeconfig must have or pull the
+    /// images itself.
     pub async fn load(&self, archive: Vec<u8>) -> Result<(), Error> {
         match self.0 {
             Which::Node(node) => Ok(node.load(archive).await?),
@@ -232,7 +233,7 @@ impl Nodes<'_> {
         }
     }
 
-    /// The rules that drop packets of its Pods; none if the network of the cluster enforces policies.
+    /// The firewall rules that drop packets of Pods; `None` if the cluster's network enforces policies itself.
     pub fn firewall(&self) -> Option<Firewall> {
         match self.0 {
             Which::Node(node) => Some(node.firewall()),
@@ -240,7 +241,7 @@ impl Nodes<'_> {
         }
     }
 
-    /// How Services are reached from this machine.
+    /// How this machine reaches Services.
     pub fn reach(&self) -> Reach {
         match self.0 {
             Which::Node(_) => Reach::Service,

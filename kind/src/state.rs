@@ -1,11 +1,12 @@
-//! The files of control planes on disk, by which another process can find and end them.
+//! Files on disk by which another process can find and end control planes.
 //!
-//! Owns the state directory: one folder for each control plane with an entry in it, written before anything is started
-//! and after each step, so that a control plane is found again even if a process is killed in between. Owns the proof
-//! that a process or folder is ours. It starts and ends nothing: [`crate::local`] and [`crate::cluster`] do that.
+//! Owns the state directory: one folder for each control plane, with a file that describes it (its entry). The entry is
+//! written before anything starts and after each step, so a control plane is found even if its process is killed
+//! meanwhile. Owns the proof that longhaul made a process or folder. This module starts and ends nothing:
+//! [`crate::local`] and [`crate::cluster`] do that.
 //!
-//! A process is identified by its number, its start time and its boot, so that a number that another process got later
-//! is never taken for ours. A folder is ours if it contains the entry's random mark.
+//! A process is identified by its id, its start time and the machine's boot, so that a later process with the same id
+//! is never mistaken for it. A folder belongs to a control plane if it contains the entry's random mark.
 
 mod identity;
 
@@ -23,75 +24,75 @@ use crate::labelled::Labelled;
 pub use identity::Identity;
 pub(crate) use identity::mentioning;
 
-/// The entry's file in its folder.
+/// The name of an entry's file.
 const ENTRY: &str = "cluster.json";
-/// The mark in the folder of keys and data.
+/// The name of the file with the mark, in the folder of keys and data.
 const MARK: &str = ".longhaul-control-plane";
-/// The most bytes of an entry, which has a few hundred.
+/// The most bytes of an entry, which usually has a few hundred.
 const ENTRY_BYTES_MAX: u64 = 64 << 10;
-/// The most control planes in one state directory; a folder with more is not one.
+/// The most control planes in one state directory; a directory with more entries is none.
 const ENTRIES_MAX: usize = 256;
-/// The version of the file's format. An entry with another version is left alone.
+/// The version of an entry's format. An entry with another version is left alone.
 const FORMAT: u32 = 1;
 
 /// A control plane that was started on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Entry {
-    /// The version of the file's format.
+    /// The version of the entry's format.
     pub format: u32,
-    /// Random; also in the mark of the folder.
+    /// A random id, which is also in the folder's mark.
     pub id: String,
     pub name: String,
-    /// The use of the control plane.
+    /// The purpose for which the control plane was started.
     pub purpose: Purpose,
-    /// The process that started it.
+    /// The process that started the control plane.
     pub owner: Identity,
-    /// When it was started, as RFC 3339.
+    /// The time of its start as RFC 3339.
     pub started_at: String,
     /// The folder of keys, data and logs.
     pub directory: PathBuf,
-    /// Every process that was started for it, in order.
+    /// All processes that were started for the control plane, in order.
     pub processes: Vec<Process>,
-    /// Set once it was ready.
+    /// Version, URL and kubeconfig; set when the control plane became ready.
     pub ready: Option<Ready>,
-    /// Traces of a node on the machine apart from processes and the folder; none for a control plane without nodes.
+    /// The cgroups that a node has on the machine; `None` without a node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traces: Option<Traces>,
-    /// Parts in containers, or in another owner's cluster, which end with no process of this machine.
+    /// A kind cluster or objects in a foreign cluster, which do not end with a process of this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outside: Option<Outside>,
 }
 
-/// Parts that end with no process of this machine.
+/// Clusters and objects that a run made and that do not end with a process of this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Outside {
-    /// A cluster of kind that was made.
+    /// A kind cluster that was made for the run.
     pub containers: Option<Containers>,
-    /// The objects of a guest in a cluster that goes on.
+    /// The objects of a run in a foreign cluster.
     pub guest: Option<Labelled>,
-    /// The cluster of kind that the guest is in: a cluster that no longer exists has no guests.
+    /// The kind cluster that contains those objects. If the cluster is gone, so are the objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<Containers>,
 }
 
-/// Traces of a node on the machine apart from processes and the folder.
+/// The cgroups that a node has on the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Traces {
-    /// The name of its groups in every hierarchy of cgroups.
+    /// The name of the node's groups in every cgroup hierarchy.
     pub group: String,
 }
 
-/// The use of a control plane.
+/// The purpose for which a control plane was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Purpose {
-    /// A user at a terminal: it stays until it is taken down.
+    /// A user's command: the control plane stays until the user takes it down.
     #[serde(rename = "standing")]
     Lasting,
-    /// A run: it ends with the process that started it.
+    /// A run: the control plane ends with the process that started it.
     Run,
 }
 
@@ -99,27 +100,27 @@ pub enum Purpose {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Process {
-    /// `etcd` or `kube-apiserver`.
+    /// The program's name: `etcd` or `kube-apiserver`.
     pub program: String,
     pub identity: Identity,
 }
 
-/// A control plane that became ready.
+/// The access to a control plane that became ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Ready {
-    /// The version that the API server reports: `v1.34.1`.
+    /// The version that the API server reports, for example `v1.34.1`.
     pub version: String,
-    /// `https://127.0.0.1:port`
+    /// The URL of the API server: `https://127.0.0.1:port`
     pub url: String,
-    /// The administrator's kubeconfig, if there is a file.
+    /// The path of the administrator's kubeconfig, if such a file exists.
     pub kubeconfig: Option<PathBuf>,
 }
 
-/// An entry with the folder that it is in.
+/// An entry and its folder.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// The folder in the state directory.
+    /// The entry's folder in the state directory.
     pub folder: PathBuf,
     /// The entry, or why it cannot be read.
     pub entry: Result<Entry, Arc<Unreadable>>,
@@ -128,7 +129,7 @@ pub struct Found {
 /// Why an entry cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
-    /// The system refuses to read it.
+    /// The system refuses to read the file.
     #[error(transparent)]
     File(#[from] std::io::Error),
     #[error("it has {bytes} bytes, which no entry has")]
@@ -136,24 +137,24 @@ pub enum Unreadable {
     /// The file is no entry.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    /// Another version of this program wrote it.
+    /// Another version of longhaul wrote the entry.
     #[error("it has format {format}, this program knows {FORMAT}: use the one that wrote it")]
     Format { format: u32 },
 }
 
-/// The state directory could not be used.
+/// Why the state directory could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Neither `XDG_STATE_HOME` nor `HOME` is set.
     #[error("failed to find a state directory: set HOME or XDG_STATE_HOME")]
     NoHome,
-    /// There is an entry of that name.
+    /// An entry with that name exists.
     #[error("failed to register the control plane `{name}`: there is one of that name")]
     Exists { name: String },
-    /// A name that is not possible as a folder name.
+    /// The name cannot be the name of a folder.
     #[error("failed to use `{name}` as a name: write 1 to 40 of a-z, 0-9 and `-`, beginning with a letter")]
     Name { name: String },
-    /// A process could not be examined. Identifying processes needs Linux's `/proc`.
+    /// A process could not be examined. Only Linux's `/proc` identifies processes.
     #[error("failed to look at process {pid} in /proc")]
     Process {
         pid: u32,
@@ -169,7 +170,7 @@ pub enum Error {
     },
 }
 
-/// An entry that is being written. Dropping it removes it again, unless it is kept.
+/// An entry that is being written. Dropping the value removes the entry, unless it is kept.
 #[derive(Debug)]
 pub struct Registration {
     folder: PathBuf,
@@ -177,8 +178,8 @@ pub struct Registration {
     kept: bool,
 }
 
-/// The default folder of the state: `$XDG_STATE_HOME/longhaul/clusters`, or `~/.local/state/longhaul/clusters` (XDG
-/// Base Directory Specification).
+/// The default state directory: `$XDG_STATE_HOME/longhaul/clusters`, or `~/.local/state/longhaul/clusters` (XDG Base
+/// Directory Specification).
 pub fn default_directory() -> Result<PathBuf, Error> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     directory_for(absolute("XDG_STATE_HOME"), absolute("HOME")).ok_or(Error::NoHome)
@@ -189,7 +190,7 @@ fn directory_for(state_home: Option<PathBuf>, home: Option<PathBuf>) -> Option<P
     Some(state.join("longhaul/clusters"))
 }
 
-/// Every control plane of a state directory, by name. Empty if the directory does not exist.
+/// All control planes of a state directory, sorted by name; empty if the directory does not exist.
 pub fn entries(root: &Path) -> Result<Vec<Found>, Error> {
     let listing = match fs::read_dir(root) {
         Ok(listing) => listing,
@@ -217,12 +218,12 @@ pub(crate) fn read(folder: &Path) -> Result<Entry, Unreadable> {
     Ok(entry)
 }
 
-/// Whether the entry's folder of keys and data is provably the one that it was written for.
+/// Whether the mark proves that the folder of keys and data belongs to the entry.
 pub(crate) fn is_ours(entry: &Entry) -> bool {
     !entry.id.is_empty() && fs::read_to_string(entry.directory.join(MARK)).is_ok_and(|mark| mark == entry.id)
 }
 
-/// Removes an entry and its folder, unless the folder has other files.
+/// Removes an entry and its folder, unless the folder contains other files.
 pub(crate) fn forget(folder: &Path) -> Result<(), Error> {
     let path = folder.join(ENTRY);
     fs::remove_file(&path).map_err(failed(&path))?;
@@ -231,7 +232,8 @@ pub(crate) fn forget(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The files and folders in an entry's directory that its control plane made, the mark last. The logs of a run stay.
+/// The files and folders that a control plane makes in the entry's directory, the mark last. The logs of a run are not
+/// among them, so they stay.
 pub(crate) const fn contents(purpose: Purpose) -> &'static [&'static str] {
     match purpose {
         Purpose::Lasting => {
@@ -242,8 +244,8 @@ pub(crate) const fn contents(purpose: Purpose) -> &'static [&'static str] {
 }
 
 impl Registration {
-    /// Writes the entry of a control plane that this process is about to start. `directory` is its folder of keys and
-    /// data; without one it is the entry's own folder.
+    /// Writes the entry of a control plane that this process will start. `directory` is the folder of keys and data;
+    /// without it, the entry's own folder is used.
     pub fn begin(root: &Path, name: &str, purpose: Purpose, directory: Option<&Path>) -> Result<Self, Error> {
         check_name(name)?;
         let root = std::path::absolute(root).map_err(failed(root))?;
@@ -286,7 +288,7 @@ impl Registration {
         Ok(registration)
     }
 
-    /// The registration of a control plane of a run of this process; none without a state directory.
+    /// Writes the entry of a run's control plane; `None` without a state directory.
     pub(crate) fn of_run(root: Option<&PathBuf>, directory: &Path) -> Result<Option<Self>, Error> {
         let name = format!("run-{}-{:08x}", std::process::id(), rand::random::<u32>());
         root.map(|root| Self::begin(root, &name, Purpose::Run, Some(directory))).transpose()
@@ -299,30 +301,30 @@ impl Registration {
         self.write()
     }
 
-    /// Registers further traces on the machine, before they exist.
+    /// Adds what a node has on the machine to the entry, before it is made.
     pub(crate) fn leaves(&mut self, traces: Traces) -> Result<(), Error> {
         self.entry.traces = Some(traces);
         self.write()
     }
 
-    /// Registers parts outside of this machine's processes, before they exist.
+    /// Adds a kind cluster or objects in a foreign cluster to the entry, before they are made.
     pub(crate) fn lives_outside(&mut self, outside: Outside) -> Result<(), Error> {
         self.entry.outside = Some(outside);
         self.write()
     }
 
-    /// Registers that it is ready.
+    /// Adds to the entry that the control plane is ready.
     pub(crate) fn ready(&mut self, ready: Ready) -> Result<(), Error> {
         self.entry.ready = Some(ready);
         self.write()
     }
 
-    /// The entry as written so far.
+    /// The entry as it was last written.
     pub fn entry(&self) -> &Entry {
         &self.entry
     }
 
-    /// Leaves the entry for other processes to find.
+    /// Keeps the entry on disk, so that other processes find it.
     pub(crate) fn keep(mut self) -> Entry {
         self.kept = true;
         self.entry.clone()
@@ -344,12 +346,12 @@ impl Drop for Registration {
     }
 }
 
-/// The struct has string keys only, so it is always JSON.
+/// The entry as JSON. The struct has only string keys, so conversion cannot fail.
 fn text(entry: &Entry) -> String {
     serde_json::to_string_pretty(entry).unwrap_or_default()
 }
 
-/// Readers see the old text or the new one, never half of it.
+/// Writes a file in one step, so that readers see the old text or the new text.
 fn write(path: &Path, text: &str) -> Result<(), Error> {
     let fresh = path.with_extension("new");
     let written = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh);

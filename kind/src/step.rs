@@ -1,8 +1,7 @@
-//! One step that another program does: named, bounded, tried again if that helps, with the command that repairs a
-//! failure.
+//! One call of another program as a named step: with a time limit, repeated if that helps, and with a command that
+//! repairs a failure.
 //!
-//! Owns the calls of programs for clusters that are made of containers or belong to another owner. The callers define
-//! the steps.
+//! Owns the calls of programs for kind clusters and foreign clusters. Callers define the steps.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -13,13 +12,13 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
-/// The time limit of steps that wait for nothing.
+/// The time limit of steps that wait for no condition.
 const LIMIT: Duration = Duration::from_secs(30);
-/// The most bytes of a program's output in an error.
+/// The most bytes of a program's output that an error shows.
 const SAID_BYTES_MAX: usize = 4 << 10;
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// A program, and its leading arguments: `docker exec -i NODE kubectl`.
+/// A program and its first arguments, for example `docker exec -i NODE kubectl`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tool {
     pub(crate) program: PathBuf,
@@ -43,11 +42,11 @@ pub(crate) struct Step<'a> {
 pub struct Failed {
     /// The name of the step.
     pub step: &'static str,
-    /// The command, with its arguments.
+    /// The command line of the step.
     pub command: String,
-    /// How it ended: its status and output, or the system's error.
+    /// How the step ended: the program's status and output, or the system's error.
     pub reason: String,
-    /// A command that repairs it.
+    /// A command with which the user repairs the failure.
     pub mend: String,
 }
 
@@ -60,7 +59,7 @@ impl fmt::Display for Failed {
 
 impl std::error::Error for Failed {}
 
-/// Runs steps to their end, for code that cannot await: in a destructor.
+/// Runs a future to its end, for code that cannot await, such as a destructor.
 pub(crate) fn now<T, E>(steps: impl Future<Output = Result<T, E>> + Send + 'static) -> Result<T, E>
 where
     T: Send + 'static,
@@ -89,7 +88,7 @@ impl Tool {
 }
 
 impl<'a> Step<'a> {
-    /// `name` reads after "failed to", `mend` is a command.
+    /// A step. `name` is a text that follows "failed to"; `mend` is a command that repairs a failure.
     pub(crate) fn new<T: Into<OsString>>(
         name: &'static str,
         mend: impl Into<String>,
@@ -108,12 +107,13 @@ impl<'a> Step<'a> {
         Self { limit, ..self }
     }
 
-    /// Sets the number of tries: after a failure the program is called again, after a timeout it is not.
+    /// Sets the number of tries. A failed program is called again; a program that took too long is not.
     pub(crate) fn tried(self, attempts: u32) -> Self {
         Self { attempts, ..self }
     }
 
-    /// Returns its standard output. The program is killed if it takes too long, or if this is dropped.
+    /// Runs the step and returns the program's standard output. The program is killed if it takes too long, or if the
+    /// future is dropped.
     pub(crate) async fn call(self) -> Result<String, Failed> {
         let mut attempt = 1;
         loop {
@@ -124,7 +124,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Like [`Self::call`], for code that cannot await; its input is not passed on.
+    /// Runs the step, for code that cannot await; see [`Self::call`]. The step's input is not passed on.
     pub(crate) fn call_now(self) -> Result<String, Failed> {
         let mut command = std::process::Command::new(&self.tool.program);
         command.args(&self.tool.words).args(&self.words).envs(self.tool.environment.iter().cloned());
@@ -146,7 +146,7 @@ impl<'a> Step<'a> {
         heard(&output).map_err(|reason| self.failed(reason))
     }
 
-    /// Its output, or the error and whether the program itself failed.
+    /// Runs the program once. Returns its output, or the error and whether the program itself failed.
     async fn once(&self) -> Result<String, (String, bool)> {
         let mut command = Command::new(&self.tool.program);
         command.args(&self.tool.words).args(&self.words).envs(self.tool.environment.iter().cloned());

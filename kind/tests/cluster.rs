@@ -1,4 +1,5 @@
-//! A control plane that outlives the command that started it, with real programs. Needs `KUBEBUILDER_ASSETS`.
+//! Tests of a control plane of real programs that keeps running after the command that started it. Needs
+//! `KUBEBUILDER_ASSETS`.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
@@ -13,7 +14,7 @@ use kind::state::Identity;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 
-/// Set for the copies of this test program that act as a command: the state directory.
+/// The environment variable with the state directory, set for copies of this test program that act as a command.
 const STATE: &str = "LONGHAUL_TEST_STATE_DIRECTORY";
 
 fn assets() -> Option<PathBuf> {
@@ -24,7 +25,7 @@ fn assets() -> Option<PathBuf> {
     assets.map(PathBuf::from)
 }
 
-/// Runs one test of this program as a command of its own.
+/// Runs one test of this program as a separate command.
 fn copy(test: &str, state: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args([test, "--exact", "--include-ignored", "--nocapture"])
@@ -102,7 +103,7 @@ async fn what_a_killed_start_leaves_is_found_and_taken_down() {
     assert_eq!(std::fs::read_dir(state.path()).unwrap().count(), 0, "{down}");
 }
 
-/// The processes of a run die with it. Its keys and data are found by its registration.
+/// After a run is killed its processes end. `cluster down` finds its keys and data by its registration.
 #[tokio::test]
 #[ignore = "slow: a control plane"]
 async fn what_a_killed_run_leaves_is_found_and_taken_down() {

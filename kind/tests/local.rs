@@ -1,4 +1,4 @@
-//! A real etcd and kube-apiserver, from start to nothing left. Needs `KUBEBUILDER_ASSETS`.
+//! Tests of a real etcd and kube-apiserver, from their start until nothing is left. Needs `KUBEBUILDER_ASSETS`.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -11,7 +11,7 @@ use kind::manifests::{self, Reach};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 
-/// Set for the copy of this test program that is killed.
+/// The environment variable that is set for the copy of this test program that is killed.
 const HOLD: &str = "LONGHAUL_TEST_HOLD_CONTROL_PLANE";
 const PACKAGE: &str = "apiVersion: longhaul.dev/v1alpha1\nkind: Package\nmetadata: {name: one, namespace: default}\n\
     spec: {network: {allow: [{direction: Egress, port: 443}]}}\n";
@@ -24,7 +24,7 @@ fn assets() -> Option<PathBuf> {
     assets.map(PathBuf::from)
 }
 
-/// kubectl of the assets as one user; standard output and error.
+/// Runs kubectl from the folder of programs as one user; returns standard output and error.
 struct Kubectl {
     program: PathBuf,
     kubeconfig: PathBuf,
@@ -143,7 +143,7 @@ async fn use_packages(admin: &Kubectl, watcher: &Kubectl) {
     }
 }
 
-/// The rights of the account of the API over Deployments, positive and negative, by the real RBAC authorizer.
+/// Asks the real RBAC authorizer which rights the account of the API over Deployments has and lacks.
 async fn ask_what_the_api_over_deployments_may(admin: &Kubectl) {
     let rights = |images: bool| {
         let all = manifests::replicas_rights(images).unwrap();
@@ -185,7 +185,7 @@ async fn ask_what_the_api_over_deployments_may(admin: &Kubectl) {
     matrix(&[("deployments.apps", &["get", "list", "watch", "patch"]), ("deployments.apps/scale", scale)]).await;
 }
 
-/// RBAC uses a binding a moment after it is made.
+/// Waits until RBAC uses a new binding, which takes a moment.
 async fn until_known(kubectl: &Kubectl, verb: &str, resource: &str, expected: bool) -> bool {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
@@ -242,7 +242,7 @@ async fn nothing_survives_the_sudden_death_of_its_owner() {
     }
 }
 
-/// In the copy of this program that is killed: holds a control plane until then.
+/// Holds a control plane until this copy of the test program is killed.
 async fn hold(config: Config) {
     let local = Local::start(config).await.unwrap();
     let [(_, one), (_, two)] = local.processes();

@@ -1,5 +1,5 @@
-//! A whole real node, from start to nothing left. Needs root and the requirements of [`kind::node`]; reports what is
-//! missing.
+//! Tests of a complete real node, from its start until nothing is left. Needs root and the requirements of
+//! [`kind::node`]; prints which are missing.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
@@ -13,10 +13,10 @@ use kind::node::{Config, Node, first_process};
 use kind::state::Identity;
 use tokio::process::Command;
 
-/// Set for the copy of this test program that is the first process of a node.
+/// The environment variable that is set for the copy of this test program that is a node's first process.
 const FIRST: &str = "LONGHAUL_TEST_FIRST_PROCESS";
 
-/// Not a test: the first process of a node, in a copy of this program.
+/// Not a test: runs the first process of a node in a copy of this program.
 #[test]
 fn the_first_process_of_a_node_is_a_copy_of_this_program() {
     if std::env::var_os(FIRST).is_some() {
@@ -26,7 +26,7 @@ fn the_first_process_of_a_node_is_a_copy_of_this_program() {
     }
 }
 
-/// The arguments that run it.
+/// The arguments that run the first process of a node.
 fn init() -> Vec<OsString> {
     let program = std::env::current_exe().unwrap().into_os_string();
     let test = "the_first_process_of_a_node_is_a_copy_of_this_program".into();

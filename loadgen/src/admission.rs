@@ -1,8 +1,8 @@
-//! Admission load: reviews, their times, the right answers, and the received answers.
+//! Admission load: reviews, their planned times, the right answers, and the received answers.
 //!
-//! The path of a request: [`Plan::build`] makes a bounded corpus of `AdmissionReview`s and an exact stream of (time,
-//! review) of any length. Generator threads send each review when it is due, as kube-apiserver would. They check the
-//! answer as kube-apiserver would, compare it with the right answer, and record the result.
+//! The path of a request: [`Plan::build`] makes a bounded set of `AdmissionReview`s, and an exact stream of (time,
+//! review) of any length. Generator threads send each review at its planned time, as kube-apiserver would. They check
+//! the answer as kube-apiserver would, compare it with the right answer, and record the result.
 
 mod answer;
 mod answers;
@@ -46,37 +46,37 @@ pub use truth::Truth;
 
 pub use crate::{Arrivals, Shape};
 
-/// Why admission load cannot be planned or started. Each text names the key and says what to write instead.
+/// Why admission load cannot be planned or started. Each message names the key and says what to write instead.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A key of the configuration that makes no sense.
+    /// A key of the configuration has a value that cannot work.
     #[error("admission.{key}: {problem}")]
     Config {
         /// The key, such as `rate` or `mix`.
         key: &'static str,
-        /// The fault, and what to write instead.
+        /// The error, and what to write instead.
         problem: String,
     },
-    /// The images that the load is made of.
+    /// The images of the load cannot be used.
     #[error("images: {problem}")]
     Images {
-        /// The fault, and what to give instead.
+        /// The error, and what to give instead.
         problem: String,
     },
-    /// The webhook's address, name or certificates.
+    /// The webhook's address, name or certificates cannot be used.
     #[error("target: {problem}")]
     Target {
-        /// The fault, and what to write instead.
+        /// The error, and what to write instead.
         problem: String,
     },
-    /// The file of a replay.
+    /// The file of a replay cannot be used.
     #[error(transparent)]
     Recording(#[from] crate::RecordingError),
     /// The stored objects of the API server could not be followed.
     #[error("what the API server stores: {problem}")]
     Stored {
-        /// The missing part, or the API server's message.
+        /// The missing objects, or the API server's message.
         problem: String,
     },
     /// The operating system refused a thread or a runtime.

@@ -1,9 +1,9 @@
-//! [`Arrivals`] and the planned times that follow from it. Pure: a plan of 100 hours is an iterator, never a list.
+//! [`Arrivals`], and the planned times that it gives. Pure: a plan of 100 hours is an iterator, never a list.
 //!
-//! The number of arrivals is fixed by rate and length, so that "planned" can be compared with "done" exactly. A Poisson
-//! process conditioned on its count is that many independent uniform times in order. The next of `k` remaining uniform
-//! times in a remaining stretch `r` lies `r * (1 - u^(1/k))` ahead, so they can be drawn one by one. If the rate
-//! changes, the same is done on the axis of the cumulative rate, and [`Profile`] maps a value of it to its time.
+//! Rate and length fix the number of arrivals, so that planned and sent requests can be compared exactly. A Poisson
+//! process with a fixed count consists of that many independent uniform times, sorted. The next of `k` remaining times
+//! in a remaining duration `r` is `r * (1 - u^(1/k))` ahead, so times can be drawn one by one. If the rate changes, the
+//! cumulative rate takes the place of time, and [`Profile`] converts its values back to times.
 
 mod profile;
 mod recording;
@@ -24,18 +24,18 @@ pub use schedule::Schedule;
 pub(crate) use schedule::Stream;
 pub use shape::{Ramp, Shape, Sine, Stairs, Step};
 
-/// The distribution of arrivals over time: even or random, round a rate that may change along a [`Shape`].
+/// How arrivals are distributed over time: evenly or at random, at a rate that a [`Shape`] may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Arrivals {
-    /// Evenly: the same time between any two.
+    /// Evenly: with the same time between any two arrivals.
     Constant,
-    /// Independently of each other, as requests of many users are: bursts and gaps occur.
+    /// Independent of each other, as requests of many users are, with bursts and gaps.
     #[default]
     Poisson,
 }
 
-/// Planned times as offsets from the beginning, in order.
+/// The planned times in order, as offsets from the beginning.
 #[derive(Debug, Clone)]
 pub(crate) struct Times {
     arrivals: Arrivals,
@@ -45,18 +45,18 @@ pub(crate) struct Times {
     /// The passed part of the profile's measure; only Poisson arrivals need it.
     passed: f64,
     cursor: usize,
-    /// The last time: rounding to nanoseconds must not change the order of two arrivals.
+    /// The last planned time, because rounding to nanoseconds must not change the order of two arrivals.
     last: Duration,
     rng: ChaCha8Rng,
 }
 
 impl Times {
-    /// A constant rate.
+    /// Planned times at a constant rate.
     pub(crate) fn new(arrivals: Arrivals, rate: Rate, length: Duration, rng: ChaCha8Rng) -> Self {
         Self::along(arrivals, Arc::new(Profile::flat(rate, length)), rng)
     }
 
-    /// A rate that follows the profile.
+    /// Planned times at a rate that follows the profile.
     pub(crate) fn along(arrivals: Arrivals, profile: Arc<Profile>, rng: ChaCha8Rng) -> Self {
         Self { arrivals, total: profile.count(), profile, next: 0, passed: 0.0, cursor: 0, last: Duration::ZERO, rng }
     }
@@ -97,7 +97,7 @@ impl Iterator for Times {
     }
 }
 
-/// The number of arrivals of a rate in a length of time, rounded to the nearest.
+/// The number of arrivals at a rate in a duration, rounded to the nearest number.
 pub(crate) fn count(rate: Rate, length: Duration) -> u64 {
     Profile::flat(rate, length).count()
 }

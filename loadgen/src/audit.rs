@@ -1,12 +1,12 @@
-//! The harness's own view of a control plane whose inside is not accessible: a list, then a watch, of one resource.
+//! The harness's own list and watch of one resource, for a control plane whose internal state it cannot read.
 //!
-//! Owns the feed of commits in the order in which the control plane made them, and the proof that the feed is complete:
-//! [`Audit::finish`] compares it with a last list, and [`Agreement`] compares it with the answers to churn's writes. If
-//! they disagree, the run is invalid: the harness does not blame the subject for its own gaps. It knows no ledger and
-//! judges nothing.
+//! Owns the feed of commits in the order of the control plane, and the proof that the feed is complete.
+//! [`Audit::finish`] compares the feed with a last list, and [`Agreement`] compares it with the answers to churn's
+//! writes. If they disagree, the run is invalid, because the harness does not blame the subject for its own gaps. The
+//! audit knows no ledger and judges nothing.
 //!
 //! A stream that ends is resumed at the last version. If the server has forgotten that version (410), the audit lists
-//! again, and the report names the [`Hole`]: the versions written in that time are unknown.
+//! again, and the report contains a [`Hole`]: the versions that were written in that time are unknown.
 
 mod agree;
 mod event;
@@ -33,130 +33,134 @@ use queue::Queue;
 pub use agree::{Agreement, GRACE, Outcome, agree};
 pub use history::{Disagreement, Problem};
 
-/// Commits in the queue: more than the largest population, so that the first list fits; at most about 80 MiB.
+/// The most commits in the queue, about 80 MiB. The number is above the largest population, so that the first list
+/// fits.
 const QUEUE_COMMITS: usize = 1 << 18;
-/// The longest silence: kube-apiserver sends a bookmark about once a minute.
+/// How long a stream may be silent: kube-apiserver sends a bookmark about once a minute.
 const SILENCE_LIMIT: Duration = Duration::from_secs(90);
-/// The length of a stream: client-go asks for 5 to 10 minutes.
+/// The requested length of a stream in seconds: client-go asks for 5 to 10 minutes.
 const STREAM_S: u64 = 300;
-/// The longest outage: a control plane that is away for longer is not being tested any more.
+/// How long the control plane may be away. After a longer outage it is not being tested any more.
 const OUTAGE_LIMIT: Duration = Duration::from_mins(2);
-/// The time for retries at the start: a control plane that just started may answer 429 or 503 for a moment, or not know
-/// a new resource yet.
+/// How long the start is retried: a control plane that just started may answer 429 or 503 for a moment, or not know a
+/// new resource yet.
 const START_LIMIT: Duration = Duration::from_secs(10);
 const START_PAUSE: Duration = Duration::from_millis(200);
-/// The time for the watch to catch up: it is hardly ever a second behind, and an event that has not come after this
-/// will not come.
+/// How long [`Audit::finish`] waits for events. A watch is rarely a second late, and an event that is missing after
+/// this time will not come.
 const CATCH_UP_LIMIT: Duration = Duration::from_secs(15);
 const CATCH_UP_LOOK: Duration = Duration::from_millis(50);
 
 /// The audited resource, and the limits of the audit.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The control plane, as for churn. Its user must be allowed to list and watch the resource in all namespaces.
+    /// The control plane, configured as for churn. The user must be allowed to list and watch the resource in all
+    /// namespaces.
     pub api: Api,
     /// The resource, written as for churn: `packages.longhaul.dev/v1alpha1`, `v1/configmaps`. Any resource is possible.
     pub resource: String,
-    /// The fields in which an object's controller reports its progress.
+    /// The fields in which an object's controller reports progress.
     pub looks: Option<Looks>,
-    /// JSON pointer of the pod spec whose images are reported with each commit, such as `/spec/template/spec`.
+    /// The JSON pointer to the pod spec whose images are reported with each commit, such as `/spec/template/spec`.
     pub pod_spec: Option<String>,
-    /// Paths, as for [`facts::seek`], of further fields that are reported; the empty path is the whole object.
+    /// Paths of further reported fields, in the form of [`facts::seek`]; the empty path is the whole object.
     pub fields: Vec<String>,
-    /// Whether the feed begins with the next change and leaves out existing objects. Then there is no list to compare
-    /// with, and no [`Audit::finish`].
+    /// Whether the feed starts with the next change and leaves existing objects out. Without a first list,
+    /// [`Audit::finish`] cannot compare and must not be called.
     pub from_now: bool,
-    /// Whether the reader gets each [`Hole`] as an [`Error::Hole`] and reads on. The report has the holes in any case.
+    /// Whether the reader gets each [`Hole`] as an [`Error::Hole`], and can read on. The report contains all holes in
+    /// any case.
     pub tells_holes: bool,
-    /// Commits that wait for their reader; further ones are lost and reported as [`Error::Overrun`].
+    /// The most commits that wait for the reader. Further commits are lost, and the reader gets [`Error::Overrun`].
     pub queue_commits: usize,
     /// The time after which a silent stream is dropped and resumed.
     pub silence_limit: Duration,
     /// The requested length of a stream, in seconds.
     pub stream_s: u64,
-    /// The time without an opened or valid watch after which the audit has failed.
+    /// The time without an open and valid watch after which the audit fails.
     pub outage_limit: Duration,
     /// The time that [`Audit::finish`] waits for the watch to show all objects of the last list.
     pub catch_up_limit: Duration,
 }
 
-/// One version that the control plane committed, with the audit's own knowledge of it. Its order rises by one with
-/// each. For a deletion that only a list showed, its revision is that of the list.
+/// A version that the control plane committed, as the audit saw it. The order rises by one with each entry. If only a
+/// list showed a deletion, its revision is that of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// When the audit received it; the commit itself was a moment before.
+    /// The time at which the audit received the commit, a moment after the commit itself.
     pub at: Instant,
     pub commit: Commit,
-    /// The generation, and the fields of [`Config::looks`].
+    /// The object's generation, and the progress in the fields of [`Config::looks`].
     pub progress: Progress,
     /// The images of the pod spec, if [`Config::pod_spec`] requests them.
     pub images: Vec<String>,
-    /// The values at [`Config::fields`], null if a field is absent. Empty for a deletion that only a list showed.
+    /// The values at [`Config::fields`]; null if a field is absent. Empty if only a list showed a deletion.
     pub fields: Vec<Value>,
     pub source: Source,
 }
 
-/// How the audit learned of a commit.
+/// How the audit saw a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// The object existed when the audit began.
     Listed,
-    /// A list after a hole showed it. Versions before it may never have been seen, and its time is that of the list.
+    /// A list after a hole showed the commit. Its time is that of the list, and earlier versions may be unknown.
     Relisted,
-    /// The watch showed it.
+    /// The watch showed the commit.
     Watched,
 }
 
-/// A time for which the audit knows only the outcome, not the versions.
+/// A period in which the audit does not know all versions, only the objects at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hole {
-    /// The last sign of the control plane before it.
+    /// The last answer or event of the control plane before the hole.
     pub from: Instant,
-    /// When the list after it was complete.
+    /// The time at which the list after the hole was complete.
     pub until: Instant,
-    /// The last version before it.
+    /// The last version before the hole.
     pub after: String,
-    /// The version of the list after it.
+    /// The version of the list after the hole.
     pub relisted: String,
-    /// Objects that were new, changed or deleted by the list.
+    /// Number of objects that were created, changed or deleted during the hole, as the list shows.
     pub changes: u64,
-    /// The server's message.
+    /// The server's message about the forgotten version.
     pub reason: String,
 }
 
-/// The result of the audit.
+/// The result of a finished audit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// Commits in the feed, including the first list.
+    /// Number of commits in the feed, including the first list.
     pub commits: u64,
-    /// Objects in the last list.
+    /// Number of objects in the last list.
     pub objects: u64,
     /// The version of the last list.
     pub resource_version: String,
     /// How often a stream ended and was opened again.
     pub resumes: u64,
     pub bookmarks: u64,
-    /// Events without news; a server may send them.
+    /// Number of events without a change; a server may send such events.
     pub repeated: u64,
     /// The first hundred holes, in order.
     pub holes: Vec<Hole>,
     pub holes_total: u64,
-    /// The first hundred disagreements: of the watch with itself, then of the watch with the last list.
+    /// The first hundred disagreements: contradictions in the watch, then differences between the watch and the last
+    /// list.
     pub disagreements: Vec<Disagreement>,
     pub disagreements_total: u64,
 }
 
-/// Why there is no audit, or why it ended.
+/// Why an audit could not start, or why it ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Address, certificates, token, resource or pointer.
+    /// Address, certificates, token, resource or pointer cannot be used.
     #[error("start the audit: {problem}")]
     Config {
-        /// The fault, and what to write instead.
+        /// The error, and what to write instead.
         problem: String,
     },
-    /// The control plane did not give the list.
+    /// The control plane did not answer the list.
     #[error("list {resource} for the audit: {problem}")]
     List { resource: String, problem: String },
     /// The operating system refused a thread or a runtime.
@@ -165,16 +169,16 @@ pub enum Error {
         #[from]
         source: std::io::Error,
     },
-    /// The reader was too slow: this many commits were dropped before it read them. Reading goes on after them.
+    /// The reader was too slow: this many commits were dropped. Reading continues after them.
     #[error("read the audit in time: {lost} commits were dropped unread")]
     Overrun { lost: u64 },
-    /// There is a hole before the next commit. Reading goes on after it.
+    /// A hole precedes the next commit. Reading continues after the hole.
     #[error("read the audit without a gap: {hole}")]
     Hole { hole: Box<Hole> },
-    /// The control plane was out of reach for too long. Commits are missing from here on.
+    /// The control plane could not be reached for too long. All later commits are missing.
     #[error("the audit lost the control plane: {problem}")]
     Lost { problem: String },
-    /// Too many changes happened while the last list was compared.
+    /// Too many changes came while the last list was compared.
     #[error("compare the audit with a last list: {changes} changes came meanwhile; stop the churn first")]
     Busy { changes: usize },
     /// The audit was finished, and all its commits were read.
@@ -182,7 +186,7 @@ pub enum Error {
     Finished,
 }
 
-/// An audit in progress. Dropping it ends it.
+/// A running audit. Dropping the value ends the audit.
 #[derive(Debug)]
 pub struct Audit {
     shared: Arc<Shared>,
@@ -190,12 +194,12 @@ pub struct Audit {
     resource: String,
     catch_up_limit: Duration,
     thread: Option<std::thread::JoinHandle<()>>,
-    /// Dropped to end the thread at once.
+    /// Dropped to end the audit's thread at once.
     alive: Option<oneshot::Sender<()>>,
 }
 
 impl Config {
-    /// An audit of a resource, without a pointer, with the limits for a real control plane.
+    /// The settings for a resource: no pointers, and the limits for a real control plane.
     pub fn new(api: Api, resource: &str) -> Self {
         Self {
             api,
@@ -238,8 +242,8 @@ impl Config {
 }
 
 impl Audit {
-    /// Lists the resource, then watches it on a thread of its own, so that a busy runtime cannot make commits late.
-    /// Existing objects come first, as [`Source::Listed`], unless [`Config::from_now`] leaves them out.
+    /// Lists the resource, then watches it on a separate thread, so that a busy runtime cannot delay commits. Existing
+    /// objects come first, as [`Source::Listed`], unless [`Config::from_now`] leaves them out.
     pub async fn start(config: Config) -> Result<Self, Error> {
         let link = config.link()?;
         let (resource, catch_up_limit) = (config.resource.clone(), config.catch_up_limit);
@@ -262,26 +266,26 @@ impl Audit {
         Ok(Self { shared, link, resource, catch_up_limit, thread: Some(thread), alive: Some(alive) })
     }
 
-    /// Waits for commits and returns up to `max` of them, oldest first; never an empty batch (unless `max` is 0).
+    /// Waits for commits and returns up to `max` of them, oldest first. The batch is never empty, unless `max` is 0.
     /// Cancel-safe.
     pub async fn next_batch(&self, max: usize) -> Result<Vec<Entry>, Error> {
         self.shared.queue.next(max).await
     }
 
-    /// The commits that have arrived, up to `max`, oldest first.
+    /// The commits that have already arrived, up to `max`, oldest first.
     pub fn try_batch(&self, max: usize) -> Result<Vec<Entry>, Error> {
         self.shared.queue.take(max)
     }
 
-    /// Objects that exist now, as the watch shows them.
+    /// Number of objects that exist now, as the watch shows them.
     pub fn objects(&self) -> usize {
         self.shared.state.lock().history.len()
     }
 
     /// Lists once more, waits until the watch has shown all objects of the list (see [`Config::catch_up_limit`]), and
-    /// ends the watch. Remaining disagreements are named in the report. Unread commits can be read afterwards.
+    /// ends the watch. The report contains the remaining disagreements. Commits can still be read afterwards.
     ///
-    /// Others may go on writing meanwhile; an object agrees if the watch showed its version in the list.
+    /// Other clients may write meanwhile. An object agrees if the watch showed the version that the list contains.
     pub async fn finish(&mut self) -> Result<Report, Error> {
         if let Some(failure) = self.shared.queue.failure() {
             return Err(failure);
@@ -357,7 +361,7 @@ impl Report {
 }
 
 impl fmt::Display for Report {
-    /// One line, then one for each of the first few holes and disagreements.
+    /// Writes one line, then a line for each of the first holes and disagreements.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 5;
         write!(
@@ -381,7 +385,7 @@ impl fmt::Display for Hole {
     }
 }
 
-/// The first list, with retries for a moment, because a control plane that just started may refuse it.
+/// The first list. It is retried for a moment, because a control plane that just started may refuse it.
 async fn first_list(link: &Link, from_now: bool) -> Result<link::List, Failed> {
     let limit = Instant::now() + START_LIMIT;
     loop {

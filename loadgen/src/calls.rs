@@ -1,12 +1,12 @@
-//! Load on an API over Deployments: counts are read and set through the subject, and by other clients past it, in the
-//! open loop.
+//! Load on an API over Deployments, as an open loop. Replica counts are read and set through the subject, and set by
+//! other clients directly in the control plane.
 //!
-//! The path of a call: [`Plan`] makes an exact stream of (time, operation); a pacing thread hands each over when it is
-//! due; a worker makes the call with its certificate. The right answer comes from the control plane alone. An [`Audit`]
-//! of the Deployments reports every committed count and its time, and an oracle compares each answer with it. So no
-//! report of the subject is trusted, and only its HTTP interface is needed.
+//! The path of a call: [`Plan`] makes an exact stream of (time, operation). A pacing thread hands each operation over
+//! at its planned time, and a worker makes the call with a certificate. The control plane alone decides the right
+//! answer: an [`Audit`] of the Deployments reports every committed count with its time, and an oracle compares each
+//! answer with these counts. No report of the subject is trusted, and only its HTTP interface is needed.
 //!
-//! Every written count is unique, so an answer shows which write it has seen.
+//! Every written count is unique, so an answer shows which write it is based on.
 
 mod config;
 mod interval;
@@ -29,20 +29,20 @@ pub use config::{Config, Mix};
 pub use interval::{Counts, Interval};
 pub use plan::Plan;
 
-/// The subject's address, and its callers.
+/// The subject's address, and the certificates of its callers.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// The address, such as `https://127.0.0.1:8444`.
+    /// The URL of the subject: `https://127.0.0.1:8444`.
     pub url: String,
-    /// The CA certificates of the server's certificate, PEM.
+    /// The CA certificates of the server's certificate, as PEM.
     pub ca_pem: String,
-    /// The permitted caller: chain and key, PEM.
+    /// The certificate chain and key of the permitted caller, as PEM.
     pub client: Identity,
     /// Callers that must be refused.
     pub intruders: Vec<Intruder>,
 }
 
-/// A certificate with its key, PEM.
+/// A certificate chain with its key, as PEM.
 #[derive(Debug, Clone)]
 pub struct Identity {
     pub certificate_pem: String,
@@ -52,30 +52,30 @@ pub struct Identity {
 /// A caller that must be refused.
 #[derive(Debug, Clone)]
 pub struct Intruder {
-    /// The fault of its certificate: `revoked`.
+    /// The error in the caller's certificate, for example `revoked`.
     pub name: String,
-    /// Its certificate, if it shows one.
+    /// The caller's certificate; `None` if the caller shows none.
     pub identity: Option<Identity>,
 }
 
-/// Why there is no load.
+/// Why the load could not be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The address or the certificates.
+    /// The address or the certificates cannot be used.
     #[error("start the calls: {problem}")]
     Target {
-        /// The fault, and what to write instead.
+        /// The error, and what to write instead.
         problem: String,
     },
-    /// A key of the section.
+    /// A key of the scenario's section has a value that cannot work.
     #[error("api.{key}: {problem}")]
     Config {
         key: &'static str,
-        /// The fault, and what to write instead.
+        /// The error, and what to write instead.
         problem: String,
     },
-    /// The Deployments could not be made.
+    /// The Deployments could not be created.
     #[error("make the deployments that are called for: {problem}")]
     Fill { problem: String },
     /// The control plane could not be watched.
@@ -86,7 +86,7 @@ pub enum Error {
     Thread(#[from] std::io::Error),
 }
 
-/// Calls in progress. Dropping it ends them; the Deployments stay.
+/// Running calls. Dropping the value ends the calls; the Deployments stay.
 #[derive(Debug)]
 pub struct Load {
     engine: Engine<Worker>,
@@ -99,7 +99,7 @@ struct Shared {
     recorder: Mutex<Recorder>,
 }
 
-/// The existing, watched Deployments, before the first call.
+/// The Deployments that were created and are watched, before the first call.
 #[derive(Debug)]
 pub struct Filled {
     plan: Plan,
@@ -108,7 +108,7 @@ pub struct Filled {
 }
 
 impl Load {
-    /// Makes the Deployments of the plan and begins to watch them.
+    /// Creates the Deployments of the plan and starts to watch them.
     pub async fn fill(plan: Plan, api: &Api) -> Result<Filled, Error> {
         worker::fill(&plan, api).await.map_err(|problem| Error::Fill { problem })?;
         let mut config = audit::Config::new(api.clone(), plan::RESOURCE);
@@ -117,7 +117,7 @@ impl Load {
         Ok(Filled { plan, api: api.clone(), audit })
     }
 
-    /// Makes the planned calls from `begin` on.
+    /// Makes the planned calls, starting at `begin`.
     pub fn begin(filled: Filled, target: &Target, begin: Instant) -> Result<Self, Error> {
         let Filled { plan, api, audit } = filled;
         let shared = Arc::new(Shared::default());
@@ -127,20 +127,21 @@ impl Load {
         Ok(Self { engine, shared })
     }
 
-    /// The counts and measurements since the last call. Cheap: recorders are swapped.
+    /// The counts and measurements since the last call. The call is cheap, because recorders are swapped.
     pub fn take(&self) -> Interval {
         let full = std::mem::take(&mut *self.shared.recorder.lock());
         full.finish(self.shared.paced.take())
     }
 
-    /// Plans no further call, waits `drain` for calls to end, and closes all connections. Answers are still judged.
+    /// Plans no further call, waits `drain` for calls to end, and closes all connections. Answers are still judged
+    /// afterwards.
     pub async fn stop(&mut self, drain: Duration) {
         // None means that the worker has ended, here and below: its panic has been printed.
         let _ = self.engine.stop(drain).await;
     }
 
-    /// Judges all answers after the calls have stopped. Takes seconds if answers contain unknown counts. Take the last
-    /// interval afterwards.
+    /// Judges all remaining answers after the calls have stopped. The call takes seconds if answers contain unknown
+    /// counts. Take the last interval afterwards.
     pub async fn settle(&self) {
         let _ = self.engine.ask(Settle).await;
     }

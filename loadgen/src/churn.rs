@@ -1,13 +1,13 @@
-//! Object churn: a constant population of Kubernetes objects under ever-new names, uids and namespaces.
+//! Object churn: a constant number of Kubernetes objects under ever-new names, uids and namespaces.
 //!
-//! A cache that is keyed by name, uid or namespace and never pruned keeps growing, because no name is used again.
-//! Operations happen at planned times and do not wait for each other, except that those on one object keep their order.
-//! Every object that churn makes is labelled `longhaul.dev/churn=<seed>` and removed by [`Churn::empty`].
+//! No name is used again, so a cache that is keyed by name, uid or namespace and never pruned keeps growing. Operations
+//! start at planned times and do not wait for each other, except that those on one object keep their order. Every
+//! object of churn has the label `longhaul.dev/churn=<seed>`, and [`Churn::empty`] removes them all.
 //!
-//! Several resources can be churned at once. Each section has a plan, a worker and namespaces of its own; from the
-//! second section on, labels and names have a letter after the seed.
+//! Several resources can be churned at once. Each section of the scenario has its own plan, worker and namespaces. From
+//! the second section on, labels and names have a letter after the seed.
 //!
-//! Namespaces are `lh-<seed>-<k>`; each is made before its first object and deleted after its last.
+//! Namespaces are named `lh-<seed>-<k>`. Each is created before its first object and deleted after its last.
 
 mod answers;
 pub(crate) mod api;
@@ -55,47 +55,47 @@ pub use writes::{Write, Writes};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A key of the configuration that makes no sense.
+    /// A key of the configuration has a value that cannot work.
     #[error("churn.{key}: {problem}")]
     Config {
         /// The key, such as `rate` or `mix.delete`.
         key: &'static str,
-        /// The fault, and what to write instead.
+        /// The error, and what to write instead.
         problem: String,
     },
-    /// One of several sections makes no sense.
+    /// One of several sections cannot work.
     #[error("section {number}: {source}")]
     Section {
         /// The number of the section, from 1.
         number: usize,
         source: Box<Error>,
     },
-    /// A list of sections makes no sense.
+    /// The sections cannot work together.
     #[error("churn: {problem}")]
     Sections {
-        /// The fault, and what to write instead.
+        /// The error, and what to write instead.
         problem: String,
     },
-    /// A kind of write that the control plane would refuse, found by a dry run.
+    /// A dry run showed that the control plane would refuse a kind of write.
     #[error("rehearse {what}: {problem}")]
     Refused {
         /// The kind of write, such as `a label`.
         what: &'static str,
         problem: String,
     },
-    /// The API server's address, certificates or token.
+    /// The API server's address, certificates or token cannot be used.
     #[error("control plane: {problem}")]
     Api {
-        /// The fault, and what to write instead.
+        /// The error, and what to write instead.
         problem: String,
     },
-    /// The population could not be made.
+    /// The first objects could not be created.
     #[error("fill the population: {problem}")]
     Fill { problem: String },
     /// The canary could not be written.
     #[error("write the canary: {problem}")]
     Canary { problem: String },
-    /// Objects still exist although every one was deleted: a finalizer holds them, or deletes failed.
+    /// Objects still exist after their deletion: a finalizer holds them, or deletions failed.
     #[error("remove every object: {problem}")]
     Left { problem: String },
     /// The operating system refused a thread or a runtime.
@@ -104,7 +104,7 @@ pub enum Error {
         #[from]
         source: std::io::Error,
     },
-    /// The worker has ended, after a panic or because churn was stopped.
+    /// The worker has ended, because of a panic or because churn was stopped.
     #[error("reach the churn's worker: it has ended")]
     Ended,
 }

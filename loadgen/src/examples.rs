@@ -1,18 +1,18 @@
-//! A handful of distinct error texts, so that a count in a report can be understood. Bounded, first come first kept.
+//! A few different error texts, so that a count in a report can be understood. Bounded: the first texts are kept.
 
 /// The most texts in an interval.
 const MOST: usize = 5;
-/// The most texts of one kind, so that one frequent error does not hide a rare one.
+/// The most texts of one kind, so that a frequent error does not hide a rare one.
 const MOST_OF_A_SORT: usize = 2;
-/// The most characters of a text: texts may quote a subject's answer.
+/// The most characters of a text, because texts may quote a subject's answer.
 const MOST_CHARS: usize = 400;
 
-/// Distinct example texts, each with its kind.
+/// Different example texts, each with its kind.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Examples(Vec<(&'static str, String)>);
 
 impl Examples {
-    /// Keeps the text if it is new and there is room. The text is only made then.
+    /// Keeps the text if it is new and the limits allow it. The text is made only in that case.
     pub(crate) fn note(&mut self, sort: &'static str, text: impl FnOnce() -> String) {
         let of_sort = self.0.iter().filter(|(s, _)| *s == sort).count();
         if self.0.len() >= MOST || of_sort >= MOST_OF_A_SORT {

@@ -1,18 +1,18 @@
-//! Failures of a call: no answer, or none that is valid, and the classes in which they are counted.
+//! Failed calls: no valid answer came. Owns the classes by which they are counted.
 
 use std::time::Duration;
 
-/// The most bytes of a body, far above every requested answer: an admission patch or one object of at most 1.5 MiB.
+/// The most bytes of a body, far more than any requested answer: a patch, or an object of at most 1.5 MiB.
 pub(crate) const MOST_BODY_BYTES: usize = 4 << 20;
 
-/// Why there is no valid answer.
+/// Why a call got no valid answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
     pub class: Class,
     pub text: String,
 }
 
-/// The classes that failures are counted in.
+/// The classes by which failures are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
     HttpError,
@@ -39,13 +39,13 @@ impl Failure {
         Self { class: Class::InvalidResponse, text }
     }
 
-    /// A body beyond [`MOST_BODY_BYTES`], with the length that was announced.
+    /// The failure for a body above [`MOST_BODY_BYTES`], with its announced length.
     pub(crate) fn body_too_large(announced: Option<u64>) -> Self {
         let announced = announced.map(|bytes| format!(" (Content-Length: {bytes})")).unwrap_or_default();
         Self::invalid(format!("the body is larger than {} MiB{announced}", MOST_BODY_BYTES >> 20))
     }
 
-    /// A compressed body that is too large, with its compressed length.
+    /// The failure for a compressed body whose text is too large, with its compressed length.
     pub(crate) fn unpacked_too_large(packed: usize) -> Self {
         let most = MOST_BODY_BYTES >> 20;
         Self::invalid(format!("the body is larger than {most} MiB when it is unpacked (from {packed} bytes)"))
@@ -56,7 +56,7 @@ impl Failure {
     }
 }
 
-/// An error with its causes, one line.
+/// An error with its causes in one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -71,12 +71,12 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The step that a call was waiting for.
+/// The step for which a call was waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Awaited {
     Connection,
     Head,
-    /// Flow control: the server's permission to send the whole request.
+    /// The server's permission to send more of the request (flow control of HTTP/2).
     Window,
     Body,
 }

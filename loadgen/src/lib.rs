@@ -1,20 +1,21 @@
-//! Open-loop load: admission reviews at a webhook, and object churn at a Kubernetes API.
+//! Open-loop load: admission reviews for a webhook, object churn in a Kubernetes API, scripted writes, and calls of an
+//! API over Deployments.
 //!
-//! This crate owns the time at which each request is sent and its measured duration: planned arrivals, the pacing
-//! thread, the clients and the histograms. Arrivals never wait for answers, so a slow subject cannot slow its own test
-//! down; latency counts from the planned time. It knows nothing of scenarios, run records or verdicts, and never judges
-//! its numbers: it counts.
+//! This crate owns the planned times of requests and their measured durations: the pacing thread, the clients and the
+//! histograms. Arrivals never wait for answers, so a slow subject cannot slow its own test down. Latency counts from
+//! the planned time. The crate knows nothing of scenarios, run records or verdicts. It counts, and does not judge its
+//! numbers.
 //!
-//! All workloads share one engine (`open_loop`: the due times, the lateness, and the end):
+//! All kinds of load use one engine (`open_loop`), which owns due times, lateness and the end:
 //!
-//! - [`admission`] sends `AdmissionReview`s made before the clock starts, as kube-apiserver sends them, and knows the
-//!   right answer to each;
-//! - [`churn`] keeps a constant population of objects under ever-new names, uids and namespaces;
-//! - [`script`] writes the objects of a scenario at the scenario's times;
-//! - [`calls`] reads and sets the counts of Deployments through a subject that offers that, and gets the right counts
-//!   from the control plane.
+//! - [`admission`] sends `AdmissionReview`s as kube-apiserver does. They are made before the load starts, and the right
+//!   answer to each is known.
+//! - [`churn`] keeps a constant number of objects under ever-new names, uids and namespaces.
+//! - [`script`] writes certain objects at the times in the scenario.
+//! - [`calls`] reads and sets the replica counts of Deployments through a subject that offers an API for them. The
+//!   right counts come from the control plane.
 //!
-//! Beside them, [`audit`] watches the commits of a real control plane, whose inside is not accessible.
+//! The module [`audit`] watches the commits of a real control plane, whose internal state cannot be read.
 
 pub mod admission;
 mod arrivals;

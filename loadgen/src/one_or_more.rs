@@ -1,6 +1,6 @@
-//! Keys that take one value, a list of them, or nothing.
+//! Configuration keys that accept one value, a list of values, or nothing.
 
-/// Reads and writes `$list(Vec<$one>)` as the value itself if it has one, and as nothing if it is empty.
+/// Implements reading and writing of `$list(Vec<$one>)`: one value is written as itself, and an empty list as nothing.
 #[macro_export]
 macro_rules! one_or_more {
     ($list:ident of $one:ty, at most $most:expr, as $schema:literal, $expected:literal) => {

@@ -1,17 +1,17 @@
-//! The open loop: the time at which each operation of a plan is handed over, its lateness, and the end of the plan.
-//! Every workload uses it.
+//! The open loop: hands each operation of a plan over at its time, measures its lateness, and ends the plan. Every kind
+//! of load uses it.
 //!
-//! - *Due times.* A [`Planned`] returns the operations in the order of their times. A pacing thread hands each over at
-//!   its time and never waits for the other side: an operation that finds the bounded queue full is dropped and
-//!   counted. The thread sleeps to absolute times, because an async timer on a busy machine is a millisecond or two
-//!   late at the median, and relative sleeps add up their errors. Admission load sent directly has no time for a queue
-//!   between threads: its generator asks the plan itself.
+//! - *Due times.* A [`Planned`] returns the operations in the order of their times. A pacing thread hands each operation
+//!   over at its time and never waits for the workload: an operation that finds the bounded queue full is dropped and
+//!   counted. The thread sleeps until absolute times. On a busy machine an async timer has a median lateness of one or
+//!   two milliseconds, and errors of relative sleeps add up. Load that is sent directly to a webhook has no time for a
+//!   queue between threads, so its generator reads the plan itself.
 //! - *Lateness.* Every measurement counts from the planned time ([`Moments`]), so a slow server, or a late harness,
 //!   cannot hide the waiting of later operations.
-//! - *The end.* [`Engine::stop`]: no further operation becomes due, due ones are begun, those in flight may end until a
-//!   deadline, and the workload counts the rest.
+//! - *The end.* After [`Engine::stop`] no further operation becomes due. Operations that are due are begun, operations
+//!   in flight may end until a deadline, and the workload counts all others.
 //!
-//! The open loop knows nothing about the operations themselves.
+//! The open loop knows nothing about the operations.
 
 mod clock;
 mod steer;
@@ -28,14 +28,14 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) use clock::Clock;
 pub use steer::Steer;
 
-/// The interval at which the pacing thread checks for a stop; a sleep is never longer.
+/// How often the pacing thread checks for a stop. It never sleeps longer.
 const LOOK_UP: Duration = Duration::from_millis(50);
-/// Operations that may be handed over before the workload takes one.
+/// The most operations that are handed over before the workload takes one.
 const QUEUE: usize = 1024;
-/// Orders that may wait for the workload.
+/// The most orders that wait for the workload.
 const ORDERS: usize = 16;
 
-/// An operation that is due.
+/// An operation whose time has come.
 #[derive(Debug)]
 pub(crate) struct Due<T> {
     pub planned: Instant,
@@ -51,42 +51,42 @@ pub(crate) struct Moments {
 }
 
 impl<T> Due<T> {
-    /// The lateness of the hand-over, before any other wait.
+    /// How late the operation was handed over, without any later wait.
     pub(crate) fn lateness(&self) -> Duration {
         self.planned.elapsed()
     }
 }
 
 impl Moments {
-    /// Runs the work, which was planned for `planned`.
+    /// Runs the work that was planned for `planned`, and measures it.
     pub(crate) async fn of<T>(planned: Instant, work: impl Future<Output = T>) -> (Self, T) {
         let begun = Instant::now();
         let result = work.await;
         (Self { planned, begun, ended: Instant::now() }, result)
     }
 
-    /// From the planned time to the real start.
+    /// The time from the planned time to the real start.
     pub(crate) fn lateness(&self) -> Duration {
         self.begun.saturating_duration_since(self.planned)
     }
 
-    /// From the planned time to the end.
+    /// The time from the planned time to the end.
     pub(crate) fn response(&self) -> Duration {
         self.ended.saturating_duration_since(self.planned)
     }
 
-    /// From the real start to the end.
+    /// The time from the real start to the end.
     pub(crate) fn service(&self) -> Duration {
         self.ended.saturating_duration_since(self.begun)
     }
 }
 
-/// The counts at the hand-over. Taken and reset by the interval.
+/// Counts of the operations that were handed over. The interval takes and resets them.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// Operations whose time has come.
+    /// Number of operations whose time has come.
     pub planned: AtomicU64,
-    /// Due operations that could not be started.
+    /// Number of operations that could not be started at their time.
     pub overflow: AtomicU64,
 }
 
@@ -99,7 +99,7 @@ impl Counts {
         self.overflow.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// (planned, overflow) since the last call.
+    /// The numbers of planned operations and of overflow since the last call.
     pub(crate) fn take(&self) -> (u64, u64) {
         (self.planned.swap(0, Ordering::Relaxed), self.overflow.swap(0, Ordering::Relaxed))
     }
@@ -107,7 +107,7 @@ impl Counts {
 
 type Items<T> = Box<dyn Iterator<Item = (Duration, T)> + Send>;
 
-/// Operations in the order in which they are due.
+/// The operations of a plan in the order of their times.
 pub(crate) struct Planned<T> {
     items: Items<T>,
     pace: Pace,
@@ -116,27 +116,27 @@ pub(crate) struct Planned<T> {
 
 #[derive(Clone)]
 enum Pace {
-    /// At their planned times, counted from this instant.
+    /// Operations start at their planned times, counted from this instant.
     From(Instant),
-    /// Whenever fewer than this many are in flight.
+    /// An operation starts whenever fewer than this many are in flight.
     ClosedLoop(usize),
-    /// When permitted, and later at a rate.
+    /// Operations start when [`Steer`] permits, and later at its rate.
     Steered(Arc<Steer>),
 }
 
 impl<T: 'static> Planned<T> {
-    /// Each at its offset from `begin`; the offsets are in order.
+    /// Starts each operation at its offset from `begin`; the offsets are in order.
     pub(crate) fn at_times(items: impl Iterator<Item = (Duration, T)> + Send + 'static, begin: Instant) -> Self {
         Self::new(Box::new(items), Pace::From(begin))
     }
 
-    /// Each as soon as fewer than this many are in flight, whatever was planned. For benchmarks and for finding a
-    /// capacity only.
+    /// Starts an operation as soon as fewer than this many are in flight, whatever was planned. Only for benchmarks and
+    /// for finding a capacity.
     pub(crate) fn closed_loop(items: impl Iterator<Item = (Duration, T)> + Send + 'static, under_way: usize) -> Self {
         Self::new(Box::new(items), Pace::ClosedLoop(under_way))
     }
 
-    /// Each when permitted, whatever its offset, and at a rate once that is settled.
+    /// Starts each operation when [`Steer`] permits, and later at its rate; the offsets do not count.
     pub(crate) fn steered(items: impl Iterator<Item = (Duration, T)> + Send + 'static, steer: Arc<Steer>) -> Self {
         steer.reset();
         Self::new(Box::new(items), Pace::Steered(steer))
@@ -151,7 +151,7 @@ impl<T: 'static> Planned<T> {
         matches!(self.pace, Pace::ClosedLoop(_))
     }
 
-    /// The next operation if it is due; `under_way` others are in flight.
+    /// The next operation if its time has come; `under_way` others are in flight.
     pub(crate) fn due(&mut self, now: Instant, under_way: usize) -> Option<Due<T>> {
         let offset = self.next.as_ref()?.0;
         let planned = match &self.pace {
@@ -163,7 +163,7 @@ impl<T: 'static> Planned<T> {
         Some(Due { planned, item })
     }
 
-    /// The due time of the next operation, if it is known.
+    /// The time of the next operation, if it is known.
     pub(crate) fn next_at(&self, under_way: usize) -> Option<Instant> {
         let (offset, _) = self.next.as_ref()?;
         match &self.pace {
@@ -179,7 +179,7 @@ impl<T: 'static> Planned<T> {
         self.items = Box::new(std::iter::empty());
     }
 
-    /// Counts the rest of the plan as planned and not sent.
+    /// Counts the remaining operations of the plan as planned and not sent.
     pub(crate) fn rest(&mut self, counts: &Counts) {
         for _ in self.next.take().into_iter().chain(&mut self.items) {
             counts.planned_one();
@@ -188,7 +188,7 @@ impl<T: 'static> Planned<T> {
     }
 }
 
-/// The pacing thread. Dropping it stops it and waits for its end, which takes at most one look-up.
+/// The pacing thread. Dropping the value stops the thread and waits for its end, which takes at most [`LOOK_UP`].
 #[derive(Debug)]
 struct Pacer {
     stop: Arc<AtomicBool>,
@@ -196,8 +196,8 @@ struct Pacer {
 }
 
 impl Pacer {
-    /// Starts the thread. When the plan ends, `out` is closed. An operation that finds it full is dropped, or `kept`
-    /// until there is room.
+    /// Starts the thread. `out` is closed at the end of the plan. If `out` is full, an operation is dropped, or, if
+    /// `kept` is set, waits for room.
     fn start<T: Send + 'static>(
         name: &str,
         planned: Planned<T>,
@@ -257,35 +257,35 @@ fn pace<T: 'static>(
     }
 }
 
-/// The processing of a plan's operations. It runs on a thread and runtime of its own and owns all its state; requests
-/// are its tasks and report back.
+/// How the operations of a plan are processed. A workload has its own thread and runtime, and owns all its state. Its
+/// requests are tasks that report their results.
 pub(crate) trait Workload: Send + 'static {
     type Operation: Send + 'static;
-    /// The type of its handle's orders.
+    /// The type of orders that the handle of the workload sends.
     type Order: Send + 'static;
     /// How often [`Workload::tick`] is called.
     const EVERY: Duration = Duration::from_secs(1);
-    /// Whether each operation is begun, however late. Otherwise an operation that finds the queue full is dropped and
+    /// Whether each operation is begun, however late. If not, an operation that finds the queue full is dropped and
     /// counted.
     const KEEPS_ALL: bool = false;
 
-    /// Begins the operation, or puts it behind others, or counts that it cannot be begun. Never waits.
+    /// Begins the operation, lets it wait for others, or counts that it cannot be begun. Never blocks.
     fn accept(&mut self, due: Due<Self::Operation>);
 
-    /// Waits for an operation in flight to end and processes it; false if none is in flight. Nothing is lost if it is
-    /// dropped while it waits.
+    /// Waits for the end of an operation in flight and processes the result; false if none is in flight. Dropping the
+    /// future loses nothing.
     fn ended(&mut self) -> impl Future<Output = bool>;
 
-    /// Runs an order of the handle.
+    /// Carries out an order of the handle.
     fn obey(&mut self, order: Self::Order) -> impl Future<Output = ()>;
 
-    /// Checks states that have no event.
+    /// Checks states that cause no event.
     fn tick(&mut self) {}
 
-    /// The plan is over: waiting operations need not be begun.
+    /// Called at the end of the plan: waiting operations need not be begun.
     fn close(&mut self) {}
 
-    /// Counts the operations in flight at the deadline.
+    /// Counts the operations that are in flight at the deadline.
     fn abandon(&mut self) -> impl Future<Output = ()> {
         std::future::ready(())
     }
@@ -302,7 +302,7 @@ enum Order<O> {
     Stop(Instant, oneshot::Sender<()>),
 }
 
-/// A workload in progress. Dropping it ends it at once, during any wait.
+/// A running workload. Dropping the value ends it at once, even while it waits.
 pub(crate) struct Engine<W: Workload> {
     name: &'static str,
     pacers: Vec<Pacer>,
@@ -315,7 +315,7 @@ pub(crate) struct Engine<W: Workload> {
 }
 
 impl<W: Workload> Engine<W> {
-    /// Starts the thread. No operation is due before [`Engine::go`].
+    /// Starts the workload's thread. No operation starts before [`Engine::go`].
     pub(crate) fn start(name: &'static str, workload: W, counts: Arc<Counts>) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (queue, due) = mpsc::channel(QUEUE);
@@ -333,7 +333,7 @@ impl<W: Workload> Engine<W> {
         Ok(Self { name, pacers: Vec::new(), queue, counts, orders, thread, alive })
     }
 
-    /// Hands operations over from now on, each at its offset from `begin`. Does nothing after a stop.
+    /// From now on, hands operations over, each at its offset from `begin`. Does nothing after a stop.
     pub(crate) fn go(
         &mut self,
         operations: impl Iterator<Item = (Duration, W::Operation)> + Send + 'static,
@@ -342,7 +342,7 @@ impl<W: Workload> Engine<W> {
         self.hand_over(Planned::at_times(operations, begin))
     }
 
-    /// Hands operations over when permitted, and later at a rate.
+    /// From now on, hands operations over when `steer` permits, and later at its rate.
     pub(crate) fn go_steered(
         &mut self,
         operations: impl Iterator<Item = (Duration, W::Operation)> + Send + 'static,
@@ -363,26 +363,26 @@ impl<W: Workload> Engine<W> {
         self.pacers.clear();
     }
 
-    /// Hands over no further operation, begins due ones, and waits `drain` for those in flight. None if the workload
-    /// has ended: its panic has been printed.
+    /// Hands over no further operation, begins due ones, and waits `drain` for those in flight. `None` if the workload
+    /// has ended by a panic, which has been printed.
     pub(crate) async fn stop(&mut self, drain: Duration) -> Option<()> {
         self.halt();
         let until = Instant::now() + drain;
         ask(&self.orders, |reply| Order::Stop(until, reply)).await
     }
 
-    /// The workload's answer; none if it has ended.
+    /// The workload's answer to an order; `None` if the workload has ended.
     pub(crate) async fn ask<T>(&self, order: impl FnOnce(oneshot::Sender<T>) -> W::Order) -> Option<T> {
         ask(&self.orders, |reply| Order::Own(order(reply))).await
     }
 
-    /// A handle for orders from another owner.
+    /// A handle that sends orders without owning the workload.
     pub(crate) fn orders(&self) -> Orders<W::Order> {
         Orders(self.orders.clone())
     }
 }
 
-/// A handle to a workload for code that does not own it.
+/// A handle that sends orders to a workload without owning it.
 #[derive(Debug)]
 pub(crate) struct Orders<O>(mpsc::Sender<Order<O>>);
 
@@ -393,7 +393,7 @@ impl<O> Clone for Orders<O> {
 }
 
 impl<O> Orders<O> {
-    /// The workload's answer; none if it has ended.
+    /// The workload's answer to an order; `None` if the workload has ended.
     pub(crate) async fn ask<T>(&self, order: impl FnOnce(oneshot::Sender<T>) -> O) -> Option<T> {
         ask(&self.0, |reply| Order::Own(order(reply))).await
     }
@@ -422,7 +422,7 @@ impl<W: Workload> std::fmt::Debug for Engine<W> {
     }
 }
 
-/// Runs until every handle is dropped. Due operations come first.
+/// Runs the workload until every handle is dropped. Due operations have precedence.
 async fn run<W: Workload>(
     mut workload: W,
     mut due: mpsc::Receiver<Due<W::Operation>>,
@@ -465,7 +465,7 @@ async fn stop<W: Workload>(workload: &mut W, due: &mut mpsc::Receiver<Due<W::Ope
 mod tests {
     use super::*;
 
-    /// No operation is handed over before its time, order is kept, and the queue closes at the end.
+    /// No operation is handed over early, the order is kept, and the queue is closed at the end.
     #[test]
     fn never_early_and_in_order() {
         let begin = Instant::now();
@@ -484,7 +484,7 @@ mod tests {
         assert_eq!(counts.take(), (0, 0));
     }
 
-    /// A full queue is counted, never waited for, unless all operations are kept.
+    /// An operation that finds the queue full is counted and not waited for, unless all operations are kept.
     #[test]
     fn full_queue_is_overflow() {
         let plan = || Planned::at_times((0..100).map(|i| (Duration::ZERO, i)), Instant::now());
@@ -500,7 +500,7 @@ mod tests {
         assert_eq!((all.len(), counts.take()), (100, (100, 0)));
     }
 
-    /// Dropping ends the thread long before its next item is due.
+    /// Dropping ends the thread long before the time of its next operation.
     #[test]
     fn drop_ends_it() {
         let (out, mut queue) = mpsc::channel::<Due<u32>>(4);

@@ -1,10 +1,10 @@
-//! A script: exactly the writes of a scenario, at the scenario's times, or after an event.
+//! A script: exactly the writes in a scenario, at the scenario's times or after an event.
 //!
-//! [`crate::churn`] tests whether a subject survives ordinary operation; a script makes the one sequence of versions
-//! that a documented bug needs. Writes are made one after the other, in the order of their times, so that the order in
-//! the scenario is the order of the commits. A write that the control plane refuses ends the script with an error that
-//! names the step: an incomplete sequence would prove something else. A script knows nothing of faults; [`Script::hit`]
-//! reports that one was hit.
+//! [`crate::churn`] tests whether a subject survives ordinary operation. A script makes the one sequence of versions
+//! that a documented bug needs. Writes are made one after another at their times, so the commits have the scenario's
+//! order. If the control plane refuses a write, the script ends with an error that names the step, because an
+//! incomplete sequence would prove something else. A script knows nothing of faults; [`Script::hit`] reports a fault's
+//! hit to it.
 
 mod config;
 mod engine;
@@ -17,33 +17,33 @@ pub use engine::{Counts, Script};
 pub use names::Names;
 pub use plan::Plan;
 
-/// Why a script cannot be planned, started, or go on.
+/// Why a script cannot be planned, started, or continued.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A key of the configuration that makes no sense.
+    /// A key of the configuration has a value that cannot work.
     #[error("script.{key}: {problem}")]
     Config {
         /// The key, such as `resource` or `steps[2].at`.
         key: String,
-        /// The fault, and what to write instead.
+        /// The error, and what to write instead.
         problem: String,
     },
-    /// The API server's address, certificates or token.
+    /// The API server's address, certificates or token cannot be used.
     #[error("{problem}")]
     Api {
-        /// The fault, and what to write instead.
+        /// The error, and what to write instead.
         problem: String,
     },
-    /// The objects that have to exist before the subject starts could not be made.
+    /// The objects that must exist before the subject starts could not be created.
     #[error("make the script's objects: {problem}")]
     Fill { problem: String },
-    /// The control plane refused a step. The steps after it were not made.
+    /// The control plane refused a step, and later steps were not made.
     #[error("step {step} of the script (`{what}`): {problem}")]
     Refused {
-        /// The step's number in the file, from 1.
+        /// The number of the step in the file, from 1.
         step: usize,
-        /// The step's verb and object.
+        /// The verb and the object of the step.
         what: String,
         problem: String,
     },

@@ -1,6 +1,7 @@
-//! Independent random streams from the one seed of a run.
+//! Independent random streams that come from a run's seed.
 //!
-//! Each consumer names its stream, so that adding a draw to one cannot shift the numbers of another. Owns no state.
+//! Each user of random numbers names its stream, so that an additional draw in one stream does not change others. Owns
+//! no state.
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -9,7 +10,7 @@ use sha2::{Digest, Sha256};
 /// The length of a uid in Kubernetes' form.
 pub(crate) const UID_LEN: usize = 36;
 
-/// The random stream called `name` of the run with this seed. Same arguments, same stream, on every machine.
+/// The random stream with this name, for the run with this seed. Equal arguments give equal streams on every machine.
 pub(crate) fn stream(seed: u64, name: &str) -> ChaCha8Rng {
     let mut hash = Sha256::new();
     hash.update(seed.to_le_bytes());
@@ -17,7 +18,7 @@ pub(crate) fn stream(seed: u64, name: &str) -> ChaCha8Rng {
     ChaCha8Rng::from_seed(hash.finalize().into())
 }
 
-/// A version 4 UUID (RFC 9562) from the stream, as text.
+/// A random version 4 UUID (RFC 9562) as text.
 pub(crate) fn uid(rng: &mut ChaCha8Rng) -> [u8; UID_LEN] {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let mut raw = [0u8; 16];
@@ -37,18 +38,18 @@ pub(crate) fn uid(rng: &mut ChaCha8Rng) -> [u8; UID_LEN] {
     text
 }
 
-/// Leaves the stream as [`uid`] would.
+/// Advances the stream by as much as [`uid`] does.
 pub(crate) fn pass_uid(rng: &mut ChaCha8Rng) {
     rng.fill(&mut [0u8; 16]);
 }
 
-/// [`uid`] as a `String`.
+/// A random UUID as a `String`; see [`uid`].
 pub(crate) fn uid_string(rng: &mut ChaCha8Rng) -> String {
     uid(rng).iter().map(|&b| char::from(b)).collect()
 }
 
-/// `length` characters of the alphabet that Kubernetes uses for generated name suffixes. Fast, because fillers of a
-/// megabyte use it too: one random byte for each character.
+/// `length` random characters from the alphabet of Kubernetes' generated name suffixes. One random byte is used for
+/// each character, because fillers of a megabyte must be made fast too.
 pub(crate) fn suffix(rng: &mut ChaCha8Rng, length: usize) -> String {
     const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
     let mut text = vec![0u8; length];

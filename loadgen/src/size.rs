@@ -4,22 +4,22 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use units::Bytes;
 
-/// The largest size of an object: etcd refuses requests above 1.5 MiB by default (`--max-request-bytes`), and
-/// validation refuses `ConfigMap`s above 1 MiB.
+/// The largest size of an object in bytes. etcd refuses requests above 1.5 MiB by default (`--max-request-bytes`), and
+/// Kubernetes refuses `ConfigMap`s above 1 MiB.
 const MOST: u64 = 1 << 20;
 
-/// The size of objects: half of them smaller than `median`, none larger than `max`.
+/// The size of objects: half of them are smaller than `median`, and none is larger than `max`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Size {
-    /// Half of the objects are smaller.
+    /// The size below which half of the objects are.
     pub median: Bytes,
-    /// None is larger; at most 1MiB.
+    /// The largest size of an object; at most 1MiB.
     pub max: Bytes,
 }
 
 impl Size {
-    /// `None` if the size makes sense, else its fault and what to write instead.
+    /// The error in the size and what to write instead; `None` if the size can be used.
     pub(crate) fn problem(self) -> Option<String> {
         if self.median.0 == 0 {
             return Some("size.median is 0B: write a size such as `2KiB`, or leave `size` out".to_owned());
@@ -36,7 +36,8 @@ impl Size {
         None
     }
 
-    /// Draws one size in bytes: log-normal round the median, as object sizes in clusters are, cut off at the maximum.
+    /// Draws a size in bytes. The distribution is log-normal around the median, like object sizes in clusters, and is
+    /// cut off at the maximum.
     pub(crate) fn draw(self, rng: &mut ChaCha8Rng) -> u64 {
         let (median, max) = (self.median.0 as f64, self.max.0 as f64);
         // The maximum is two standard deviations out, so that about one object in forty reaches it.
@@ -48,7 +49,7 @@ impl Size {
     }
 }
 
-/// One draw of the standard normal distribution (Box and Muller, 1958).
+/// Draws a number from the standard normal distribution (Box and Muller, 1958).
 fn normal(rng: &mut ChaCha8Rng) -> f64 {
     let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
     radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()

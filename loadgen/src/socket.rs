@@ -1,12 +1,13 @@
-//! The generator's own HTTP over TLS on nonblocking sockets: the work of one connection, and the wake-up of a thread.
+//! The generator's own HTTP over TLS on nonblocking sockets: one connection, and waking a thread in time.
 //!
-//! A general client costs more than a webhook's answer: tasks, channels, several copies and a dozen allocations a call.
-//! Here a request is copied once or twice, into the record that is encrypted in place and written at once, and an
-//! answer is decrypted in the buffer that it was read into. Handshakes, certificates and key schedules are rustls's;
-//! only the records after the handshake are sealed and opened here, with the keys that rustls exports for that purpose.
+//! A general HTTP client costs more CPU time than a webhook's answer: tasks, channels, several copies and a dozen
+//! allocations for each call. Here a request is copied once or twice into a record, which is encrypted in place and
+//! written at once. An answer is decrypted in the buffer into which it was read. rustls does handshakes, certificates
+//! and key schedules. Only records after the handshake are sealed and opened here, with keys that rustls exports for
+//! that purpose.
 //!
 //! `channel.rs` is a connection with TLS; [`http1`] and [`http2`] are the protocols on it. This module knows neither
-//! the contents of requests, nor the choice of a call's connection, nor its deadline.
+//! the contents of requests, nor which connection a call uses, nor its deadline.
 
 mod alarm;
 mod channel;
@@ -19,7 +20,7 @@ mod session;
 pub(crate) use alarm::Alarm;
 pub(crate) use channel::{Channel, Opening, Peer, Scratch};
 
-/// A complete answer, borrowed from its reader.
+/// A complete answer in the buffers of its reader.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seen<'a> {
     pub status: u16,
@@ -28,17 +29,17 @@ pub(crate) struct Seen<'a> {
     pub body: &'a [u8],
 }
 
-/// The coding of a body, as far as requests allow one (RFC 9110, section 8.4.1).
+/// The compression of a body, if requests allow it (RFC 9110, section 8.4.1).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Coding {
-    /// No coding; also an unrequested one, which Go does not decode.
+    /// No compression, or one that was not requested, which Go does not decode.
     #[default]
     Identity,
     Gzip,
 }
 
 impl Coding {
-    /// The coding named by a `Content-Encoding`.
+    /// The compression that a `Content-Encoding` names.
     fn of(value: &[u8]) -> Self {
         if value.trim_ascii().eq_ignore_ascii_case(b"gzip") { Self::Gzip } else { Self::Identity }
     }

@@ -1,7 +1,7 @@
-//! HTTP over TLS for the generators: raw connections, pools of our own, every step with a deadline and a limit.
+//! HTTP over TLS for the generators: single connections and connection pools, with deadlines and size limits.
 //!
-//! A ready-made pooled client would queue calls behind its connections and hide that waiting time. This module does not
-//! know the contents of requests; it knows their target, their protocol, and the class of a failed exchange.
+//! A general client with a pool would queue calls for its connections and hide that waiting time. This module does not
+//! know the contents of requests. It knows their server and protocol, and the class of a failed exchange.
 
 mod endpoint;
 mod exchange;
@@ -24,7 +24,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The parts that decide whether it is valid.
+    /// The properties of an answer that decide whether it is valid.
     pub(crate) fn seen(&self) -> Seen<'_> {
         let content_type = self.content_type.as_deref().map(str::as_bytes);
         Seen { status: self.status.as_u16(), content_type, coding: Coding::Identity, body: &self.body }

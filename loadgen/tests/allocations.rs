@@ -1,7 +1,7 @@
-//! The send loop allocates nothing: ten thousand calls after the first three thousand, counted at the allocator.
+//! Tests that sending allocates nothing: after three thousand calls, ten thousand more cause no allocation.
 //!
-//! A binary of its own, because an allocator belongs to a whole program. Allocations of the server and the runtime are
-//! not counted: their threads are marked.
+//! The test has its own binary, because an allocator belongs to a whole program. Allocations by the server and the
+//! runtime do not count: their threads are marked.
 #![expect(clippy::unwrap_used, reason = "a test whose scaffolding fails has failed")]
 #![expect(unsafe_code, reason = "an allocator is unsafe by its nature; this one only counts and passes on")]
 
@@ -23,7 +23,7 @@ use loadgen::admission::{Config, Load, Plan, Target};
 use server::Server;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-/// Whether there should be none: then the first one is remembered with its place.
+/// Whether no allocation is expected, so that the first one is remembered with its backtrace.
 static WATCHED: AtomicBool = AtomicBool::new(false);
 static FIRST: OnceLock<String> = OnceLock::new();
 
@@ -73,12 +73,12 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Calls before counting begins: connections are opened, buffers find their size.
+/// Calls before counting starts, in which connections are opened and buffers grow.
 const WARM_UP: u64 = 3_000;
 const COUNTED: u64 = 10_000;
 
-/// From the plan to the record of an answer, a call allocates nothing; so ten thousand do not, at any pace. One test
-/// for both protocols, because the counter belongs to the whole program.
+/// From the plan to the record of an answer, a call allocates nothing at any pace. One test covers both protocols,
+/// because the counter belongs to the whole program.
 #[test]
 #[ignore = "slow"]
 fn a_call_allocates_nothing() {

@@ -1,4 +1,4 @@
-//! The generators against real sockets: TLS servers in the test that answer rightly, wrongly, late or not at all.
+//! Tests of the generators over real sockets. TLS servers in the tests give right, wrong, late or no answers.
 #![expect(clippy::unwrap_used, reason = "a test whose scaffolding fails has failed")]
 
 #[path = "it/admission.rs"]

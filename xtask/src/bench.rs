@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: measurements that take a quiet machine and minutes, so that no test and no gate runs them.
+//! `cargo xtask bench`: measurements that need an idle machine and several minutes. Neither tests nor gates run them.
 
 use std::process::ExitCode;
 
@@ -9,38 +9,39 @@ use crate::{cargo, seed};
 /// Arguments of `cargo xtask bench`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The part to measure.
+    /// The part of Longhaul to measure.
     what: What,
-    /// Passed on, for example `--quick` or `--json FILE`; `--help` lists them.
+    /// Arguments for the benchmark, for example `--quick` or `--json FILE`; `--help` lists them.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum What {
-    /// The service's webhook, beside a bare server over the same TLS, and beside k8s-digester if there is a Go toolchain. With `--verify`:
-    /// the cost of verifying signatures, beside `cosign verify` if cosign is installed.
+    /// The service's webhook, compared with a server that only reads and answers over the same TLS, and with
+    /// k8s-digester if Go is installed. With `--verify`: the cost of verifying signatures, compared with `cosign
+    /// verify` if cosign is installed.
     Admission,
-    /// The service's API over Deployments, beside a bare server over the same TLS. With a Go toolchain, also beside a Go server with
-    /// client-go's informer.
+    /// The service's API over Deployments, compared with a server that only reads and answers over the same TLS. If Go
+    /// is installed, also compared with a Go server that uses client-go's informer.
     Replicas,
-    /// Injection of images: chunks into the mock API server, beside Zarf's scheme, and the seed, beside SHA-256 alone. If
-    /// `KUBEBUILDER_ASSETS` names a folder with kube-apiserver, also chunks into that.
+    /// Injection of images: chunks into the mock API server, compared with Zarf's method, and the seed, compared with
+    /// SHA-256 alone. If `KUBEBUILDER_ASSETS` names a folder with kube-apiserver, also chunks into kube-apiserver.
     Inject,
-    /// The mock Kubernetes API server. If `KUBEBUILDER_ASSETS` names a folder with kube-apiserver and etcd, beside those. With `--only
-    /// scale-…`: its limits.
+    /// The mock Kubernetes API server. If `KUBEBUILDER_ASSETS` names a folder with kube-apiserver and etcd, compared
+    /// with them. With `--only scale-…`: the limits of the mock.
     Kube,
-    /// The load generator, beside wrk, h2load, hey, ab and oha, as far as they are installed.
+    /// The load generator, compared with those of wrk, h2load, hey, ab and oha that are installed.
     Load,
     /// The ledger, and writing, reading, judging and rendering the record of an hour.
     Reports,
-    /// The service in one process and in several: the cost of the split.
+    /// The service in one process and in several processes: the cost of the separation.
     Topology,
-    /// Instructions per review in the service, without the sockets, counted by valgrind.
+    /// Instructions of the service for one review, without sockets, counted by valgrind.
     Instructions,
 }
 
-/// Builds the benchmark with the programs that it measures, and runs it in the caller's own folder.
+/// Builds the benchmark and the programs that it measures, and runs it in the caller's folder.
 pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
     let mut command = cargo::cargo();
     match arguments.what {

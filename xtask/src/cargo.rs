@@ -1,25 +1,25 @@
-//! Running cargo and the programs that it builds.
+//! Runs Cargo and the programs that it builds.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// The packages whose programs a soak runs. All are always named, because another choice would change the features of
-/// the dependencies and rebuild all of them.
+/// The packages whose programs a soak runs. All are always named, because another selection would change features of
+/// dependencies and rebuild all of them.
 const PACKAGES: [&str; 3] = ["--package=scenarios", "--package=service", "--package=example-watcher"];
 /// The programs that every soak runs.
 const PROGRAMS: [&str; 2] = ["--bin=longhaul", "--bin=longhaul-service"];
-/// The example subject, which only scenarios about it run.
+/// The example subject, which only some scenarios run.
 const EXAMPLE: &str = "example-watcher";
-/// The build profile: for a quick first verdict (Cargo.toml, decision 023).
+/// The Cargo profile for a quick first verdict (Cargo.toml, decision 023).
 const PROFILE: &str = "soak";
-/// The service with every feature, as it is released and tested. By default it is built lean.
+/// The features of the service as it is released and tested. Without them the service is lean.
 pub(crate) const FULL: &str = "--features=service/full";
-/// The features of tests: everything, and planted bugs.
+/// The features of test programs: everything, and planted bugs.
 pub(crate) const PLANTED_FEATURES: &str =
     "--features=service/full,service-seed/planted-bugs,example-watcher/planted-bugs";
-/// The programs with planted bugs. Names of their own keep them from ever replacing the clean ones.
+/// The programs with planted bugs. They have separate names, so they never replace the clean programs.
 pub(crate) const PLANTED_PROGRAMS: [&str; 4] = [
     "--package=service-planted",
     "--features=service/full,example-watcher/planted-bugs",
@@ -27,10 +27,10 @@ pub(crate) const PLANTED_PROGRAMS: [&str; 4] = [
     "--bin=example-watcher-planted",
 ];
 
-/// Programs of tests only.
+/// Programs that only tests run.
 const ONLY_TESTED: [&str; 4] = ["planted-client", "kube-rs-subject", "longhaul-seed", "longhaul-seed-planted"];
 
-/// The cargo that runs this program.
+/// The Cargo that runs this program.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
@@ -43,7 +43,7 @@ pub(crate) fn root() -> PathBuf {
     here.parent().map_or(here.clone(), PathBuf::from)
 }
 
-/// Runs a command and fails with its name unless it exits with 0.
+/// Runs a command. If the exit code is not 0, an error names the command.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let shown = shown(command);
     let status = command.status().with_context(|| format!("failed to start `{shown}`"))?;
@@ -53,7 +53,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// A command in the form of a shell.
+/// A command as text, in the form of a shell.
 pub(crate) fn shown(command: &Command) -> String {
     let program = command.get_program().to_string_lossy();
     let program = program.rsplit('/').next().unwrap_or_default().to_owned();
@@ -61,7 +61,7 @@ pub(crate) fn shown(command: &Command) -> String {
     std::iter::once(program).chain(arguments).collect::<Vec<_>>().join(" ")
 }
 
-/// The folder of cargo's output.
+/// The folder of Cargo's output.
 pub(crate) fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(directory) => root().join(directory),
@@ -69,21 +69,21 @@ pub(crate) fn target() -> PathBuf {
     }
 }
 
-/// Builds `longhaul` and the subjects that its arguments need, the service with `features`; returns the path of
-/// `longhaul`.
+/// Builds `longhaul` and the subjects that its arguments need; the service is built with `features`. Returns the path
+/// of `longhaul`.
 pub(crate) fn build_soak(arguments: &[String], features: &str) -> Result<PathBuf> {
     let example = arguments.iter().any(|argument| argument.contains(EXAMPLE)).then(|| format!("--bin={EXAMPLE}"));
     run(cargo().args(["build", "--profile", PROFILE]).args(PACKAGES).args(PROGRAMS).args(example).arg(features))?;
     Ok(target().join(PROFILE).join("longhaul"))
 }
 
-/// Builds the programs with planted bugs beside them.
+/// Builds the programs with planted bugs.
 pub(crate) fn build_planted() -> Result<()> {
     run(cargo().args(["build", "--profile", PROFILE]).args(PACKAGES).args(PLANTED_PROGRAMS))
 }
 
-/// Builds the programs that the tests run, like a soak, and returns their folder: with planted bugs, or without.
-/// Programs of tests only, which cargo has built with them, are linked beside them.
+/// Builds the programs that the tests run, in the same way as for a soak, with or without planted bugs. Programs of
+/// tests only are linked into the same folder. Returns the folder.
 pub(crate) fn build_tested(planted: bool) -> Result<PathBuf> {
     let mut build = cargo();
     build.args(["build", "--profile", PROFILE]).args(PACKAGES).args(PROGRAMS).arg(FULL);
@@ -104,7 +104,7 @@ pub(crate) fn build_tested(planted: bool) -> Result<PathBuf> {
     Ok(programs)
 }
 
-/// Builds `longhaul` and the service in their release form, for measurements.
+/// Builds `longhaul` and the service for measurements, in their release form.
 pub(crate) fn build_release() -> Result<()> {
     run(cargo().args(["build", "--release", "--features=service/full,service/inject"]).args(PACKAGES).args(PROGRAMS))
 }

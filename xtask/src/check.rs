@@ -11,7 +11,7 @@ use crate::test;
 /// Arguments of `cargo xtask check`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Skip the tests, if you run `cargo xtask test` anyway.
+    /// Skip the tests, if you run `cargo xtask test` separately.
     #[arg(long)]
     without_tests: bool,
 }
@@ -53,7 +53,8 @@ fn step(name: &str, command: &mut Command) -> Result<()> {
     run(command)
 }
 
-/// A step with an optional tool. If the tool is missing, that is printed and never counted as passed.
+/// Runs a step that needs an optional tool. If the tool is missing, a message is printed and the step does not count as
+/// passed.
 fn optional(name: &str, tool: &str, command: &mut Command) -> Result<()> {
     if has(tool) {
         return step(name, command);
@@ -67,8 +68,8 @@ fn has(tool: &str) -> bool {
     probe.is_ok_and(|status| status.success())
 }
 
-/// Known vulnerabilities in dependencies. The database of this machine is used: the gate must not depend on the
-/// network, and `cargo deny fetch` brings a newer one.
+/// Checks dependencies for known vulnerabilities. The database on this machine is used, because the gate must not
+/// depend on the network; `cargo deny fetch` updates it.
 fn advisories() -> Result<()> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo"))).unwrap_or_default();
@@ -81,7 +82,7 @@ fn advisories() -> Result<()> {
     }
 }
 
-/// The missing requirement of the advisory check on this machine, if there is one.
+/// A requirement of the check of vulnerabilities that this machine does not meet; `None` if it meets all.
 fn lacking(has_tool: bool, cargo_home: &Path) -> Option<&'static str> {
     let has_database = || {
         let folders = std::fs::read_dir(cargo_home.join("advisory-dbs")).into_iter().flatten().flatten();

@@ -1,5 +1,4 @@
-//! `cargo xtask dist`: runs a package of its own, because archives and digests need crates that a first soak does not
-//! need.
+//! `cargo xtask dist`: runs another package, because archives and digests need crates that a first soak does not need.
 
 use std::process::ExitCode;
 
@@ -7,7 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::cargo::{cargo, shown};
 
-/// Runs it and returns its exit code.
+/// Runs the package `dist` and returns its exit code.
 pub(crate) fn dist(arguments: &[String]) -> Result<ExitCode> {
     let mut command = cargo();
     command.args(["run", "--quiet", "--package=dist", "--"]).args(arguments);

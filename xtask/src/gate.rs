@@ -1,5 +1,5 @@
-//! `cargo xtask gate`: builds the service of another revision and of this one in the same way, and has `longhaul gate`
-//! compare them.
+//! `cargo xtask gate`: builds the service of another revision and of this revision in the same way, and compares them
+//! by `longhaul gate`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -9,7 +9,8 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::{cargo, soak};
 
 const BUILD: [&str; 5] = ["build", "--release", "--package=service", "--bin=longhaul-service", "--quiet"];
-/// The manifest of the service, and the feature with which it is released. Older revisions have everything by default.
+/// The service's manifest. Its feature `full` is that of releases; older revisions lack the feature and contain
+/// everything.
 const MANIFEST: &str = "service/Cargo.toml";
 const FULL: &str = "full";
 const PROGRAM: &str = "longhaul-service";
@@ -17,7 +18,7 @@ const PROGRAM: &str = "longhaul-service";
 /// Arguments of `cargo xtask gate`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The baseline for this working tree: a git revision (`main`, `v1.2`, `HEAD~3`), or a program.
+    /// The baseline of the comparison: a git revision (`main`, `v1.2`, `HEAD~3`), or a program.
     #[arg(long, value_name = "REF|PROGRAM")]
     baseline: String,
     /// Further arguments of `longhaul gate`, such as `--quick`.
@@ -37,8 +38,8 @@ pub(crate) fn gate(arguments: &Arguments) -> Result<ExitCode> {
     soak::longhaul(Some("gate"), [sides.to_vec(), arguments.arguments.clone()].concat())
 }
 
-/// The service of a revision of the repository at `root`, built and kept in `folder`. A program that was built once is
-/// used again.
+/// The service of a revision of the repository at `root`, built in `folder`. A program that exists already is not built
+/// again.
 fn baseline(root: &Path, folder: &Path, reference: &str) -> Result<PathBuf> {
     let commit = commit(root, reference)?;
     let program = folder.join("programs").join(&commit).join(PROGRAM);
@@ -66,7 +67,7 @@ fn baseline(root: &Path, folder: &Path, reference: &str) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// The argument for the released features of the service in `tree`, if its manifest has that feature.
+/// The argument for the released features of the service in `tree`, if its manifest has the feature `full`.
 fn full(tree: &Path) -> Option<String> {
     let manifest = std::fs::read_to_string(tree.join(MANIFEST)).ok()?;
     manifest.lines().any(|line| line.starts_with(&format!("{FULL} ="))).then(|| format!("--features={FULL}"))
@@ -101,8 +102,8 @@ mod tests {
         assert!(commit(&cargo::root(), "--upload-pack=x").is_err());
     }
 
-    /// A repository with a package of the service's name, small enough to be built here. A tag's program is built from
-    /// that tag, in a tree that is removed afterwards, and only once.
+    /// The test repository has a small package with the service's name. The program of a tag is built only once, from
+    /// that tag, in a tree that is removed afterwards.
     #[test]
     fn a_revision_is_built_from_its_own_tree_and_kept() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Developer commands. Thin on purpose: each builds the programs that it needs with cargo and then runs them, so that
-//! this program itself builds in seconds and knows nothing of the harness.
+//! Developer commands. Each command builds programs with Cargo and then runs them, so this program itself builds in
+//! seconds and knows nothing of the harness.
 
 mod bench;
 mod cargo;
@@ -32,36 +32,39 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Build and run a soak: the scenario `smoke` by default. `cargo xtask soak bugs/NAME -- their-controller` plays a documented bug. Exit
-    /// codes as for `longhaul soak`.
+    /// Build and run a soak: the scenario `smoke` by default. `cargo xtask soak bugs/NAME -- their-controller` runs a controller
+    /// against a documented bug. Exit codes as for `longhaul soak`.
     Soak(PassedOn),
-    /// Build the service of another revision and of this one, and decide whether this one is worse. Exit codes as for `longhaul gate`.
+    /// Build the service of another revision and of this revision, and decide whether this one is worse. Exit codes as
+    /// for `longhaul gate`.
     Gate(gate::Arguments),
-    /// Run the quick tests. With `--full`: also the slow ones.
+    /// Run the quick tests. With `--full`: also the slow tests.
     Test(test::Arguments),
     /// Run the full gate: format, lints, tests, documentation, dependency policy, generated files.
     Check(check::Arguments),
-    /// Build in release mode and measure the cost of a part, beside the real program if it is installed.
+    /// Build in release mode and measure the cost of one part of Longhaul. If the real program is installed, compare
+    /// with it.
     Bench(bench::Arguments),
-    /// Run real clients against documented bugs and write one table.
+    /// Run real clients against documented bugs and write one table of the results.
     Matrix(PassedOn),
-    /// Play the library and planted bugs on every control plane, and write one table.
+    /// Run the scenarios of the library and planted bugs on every kind of control plane, and write one table.
     Worlds(PassedOn),
-    /// Play planted bugs and clean twins, and count how often each judge is right.
+    /// Run planted bugs and clean programs, and count how often each judge is right.
     Calibrate(PassedOn),
     /// Build the seed, the program that `longhaul-service inject` sends, and check that it is static and small enough.
     Seed,
     /// Build the release: static programs, tarballs with checksums, images. `--help` lists the options.
     #[command(disable_help_flag = true)]
     Dist(PassedOn),
-    /// Play published operators and webhooks from package registries, and write docs/measured/strangers.md. `--help` lists the options.
+    /// Try published operators and webhooks from package registries, and write docs/measured/strangers.md. `--help`
+    /// lists the options.
     #[command(disable_help_flag = true)]
     Strangers(PassedOn),
     /// Build and run any `longhaul` command, for example `cargo xtask longhaul mock kube`.
     Longhaul(PassedOn),
 }
 
-/// Arguments for the program that a command builds.
+/// Arguments for the program that a command runs.
 #[derive(clap::Args)]
 struct PassedOn {
     /// Arguments that are passed on unchanged.
@@ -94,7 +97,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// The exit code of a command line that is not run: help is no error.
+/// The exit code of a command line that is refused or asks for help; help is no error.
 fn refused(error: &clap::Error) -> ExitCode {
     match error.get(ContextKind::InvalidSubcommand) {
         Some(ContextValue::String(name)) if name == "repro" => {
@@ -111,7 +114,7 @@ fn refused(error: &clap::Error) -> ExitCode {
 mod tests {
     use super::*;
 
-    /// The command after `--` is the client's and reaches `longhaul` unchanged.
+    /// A client's command after `--` is passed to `longhaul` unchanged.
     #[test]
     fn the_command_of_a_client_is_passed_on() {
         for line in [vec!["bugs/some-bug", "--http", "2", "--", "client", "--flag"], vec!["--plant", "step", "smoke"]] {

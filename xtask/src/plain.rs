@@ -1,5 +1,5 @@
-//! `cargo test` without cargo-nextest: it has no limit on a test that hangs and no list of skipped ones, so both are
-//! here.
+//! Runs `cargo test` if cargo-nextest is missing. `cargo test` neither ends a test that hangs nor lists skipped tests,
+//! so this module does both.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -12,11 +12,11 @@ use anyhow::{Context, Result, bail};
 use crate::cargo;
 use crate::skipped::Missing;
 
-/// The time without output after which a test hangs, because each test prints its end. The slowest takes three minutes,
-/// and so does a build in between.
+/// The time without output after which a test counts as hanging. Each test prints a line at its end; the slowest test
+/// takes three minutes, and so does a build.
 const SILENCE: Duration = Duration::from_mins(10);
 
-/// Runs it, shows its output, and ends it with all its processes if nothing was printed for too long.
+/// Runs the tests and shows their output. If nothing is printed for too long, all their processes are ended.
 pub(crate) fn run(tests: &mut Command) -> Result<()> {
     run_until(tests.arg("--show-output"), SILENCE)
 }
@@ -45,7 +45,7 @@ fn run_until(tests: &mut Command, silence: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Shows its lines and reads the skipped tests from them; none if it was silent for too long.
+/// Shows the lines of the tests and collects the skipped tests; `None` if nothing was printed for too long.
 fn follow(child: &mut Child, silence: Duration) -> Option<Missing> {
     let (lines, heard) = mpsc::sync_channel(64);
     let output = child.stdout.take();
@@ -74,7 +74,7 @@ fn follow(child: &mut Child, silence: Duration) -> Option<Missing> {
     }
 }
 
-/// Ends the process group of `child`, which is its own.
+/// Ends all processes in the process group of `child`.
 fn end(child: &Child) {
     let group = format!("-{}", child.id());
     let ended = Command::new("kill").args(["-KILL", "--", &group]).status();

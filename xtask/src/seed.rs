@@ -1,4 +1,5 @@
-//! `cargo xtask seed`: the program that travels in a `ConfigMap`, in its release form, with a check that it fits there.
+//! `cargo xtask seed`: builds the seed, the program that is sent in a `ConfigMap`, in its release form, and checks its
+//! size.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -7,11 +8,11 @@ use anyhow::{Context, Result, ensure};
 
 use crate::cargo;
 
-/// The largest size of the program: a `ConfigMap` has 1 MiB, and there must be room to grow.
+/// The largest size of the seed in bytes. A `ConfigMap` has at most 1 MiB, and the seed must have room to grow.
 const BYTES_MAX: u64 = 900 << 10;
-/// Its own profile: optimized for size (Cargo.toml).
+/// The seed's own Cargo profile, which is optimized for size (Cargo.toml).
 const PROFILE: &str = "seed";
-/// The machine's own architecture; others are built with `--target` by hand, and no C compiler is needed.
+/// The target of this machine. Other targets are built by hand with `--target`; no C compiler is needed.
 const TARGET: &str =
     if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-musl" } else { "x86_64-unknown-linux-musl" };
 
@@ -21,7 +22,7 @@ pub(crate) fn seed() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds and checks it; returns its path and its size.
+/// Builds and checks the seed; returns its path and its size in bytes.
 pub(crate) fn built() -> Result<(PathBuf, u64)> {
     ensure!(can_build(), "needs Rust's library for {TARGET}: rustup target add {TARGET}");
     let path = build()?;
@@ -29,7 +30,7 @@ pub(crate) fn built() -> Result<(PathBuf, u64)> {
     Ok((path, bytes))
 }
 
-/// Builds and checks it for the tests if that is possible; otherwise prints a message.
+/// Builds and checks the seed for the tests if this machine can build it. If not, prints a message.
 pub(crate) fn for_tests() -> Result<()> {
     if can_build() {
         // The one with bugs travels in a ConfigMap too.
@@ -52,7 +53,7 @@ fn build() -> Result<PathBuf> {
     Ok(cargo::target().join(TARGET).join(PROFILE).join("longhaul-seed"))
 }
 
-/// Its size; an error if it is too large or needs a library of the machine that runs it.
+/// The size of the seed in bytes. An error if the seed is too large or needs libraries of the machine that runs it.
 fn check(path: &Path) -> Result<u64> {
     let program = std::fs::read(path).with_context(|| format!("failed to read {}", path.display()))?;
     let bytes = program.len() as u64;

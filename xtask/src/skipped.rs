@@ -1,16 +1,16 @@
-//! The summary at the end of a run of tests: its duration, the slowest tests, those that needed a second try, and those
-//! that tested nothing because a program was missing. A skipped test must not look like a passed one.
+//! The summary at the end of a test run: its duration, the slowest tests, tests that passed at a second try, and tests
+//! that a missing program skipped. A skipped test must not look like a passed test.
 //!
-//! Reads nextest's JUnit file as text, with one element a line as nextest writes it, or the output of `cargo test`: a
-//! misread line costs a message, not a verdict.
+//! Reads nextest's JUnit file as text, because nextest writes one element a line, or the output of `cargo test`. A
+//! misread line only makes the summary wrong, not the verdict.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-/// The output of a test that lacks a requirement.
+/// The beginning of the line that a test without its requirement prints.
 const MARK: &str = "skipped: needs ";
-/// The number of slowest tests that are named.
+/// Number of slowest tests that the summary names.
 const SLOWEST: usize = 10;
 
 /// Prints the duration, the slowest tests, the missing requirements and the number of tests that they skipped.
@@ -34,12 +34,12 @@ pub(crate) fn report_junit(junit: &Path, took: Duration) {
     missing.report();
 }
 
-/// The missing requirements, with the names of the tests that need them.
+/// The missing requirements, each with the names of the tests that need it.
 #[derive(Default)]
 pub(crate) struct Missing(BTreeMap<String, Vec<String>>);
 
 impl Missing {
-    /// Reads a line that this test printed.
+    /// Reads a line that the named test printed.
     pub(crate) fn line(&mut self, test: &str, line: &str) {
         let Some((_, what)) = line.split_once(MARK) else { return };
         let what = what.split(['<', '(']).next().unwrap_or_default().trim().to_owned();
@@ -61,7 +61,7 @@ impl Missing {
     }
 }
 
-/// The tests that failed and then passed.
+/// The tests that first failed and then passed.
 fn tried_twice(junit: &str) -> BTreeSet<String> {
     let mut test = "";
     let mut twice = BTreeSet::new();
@@ -76,7 +76,7 @@ fn tried_twice(junit: &str) -> BTreeSet<String> {
     twice
 }
 
-/// The slowest tests with their seconds, the slowest first.
+/// The slowest tests with their durations in seconds, the slowest first.
 fn slowest(junit: &str) -> Vec<(f64, String)> {
     let attribute = |line: &str, name: &str| {
         let (_, rest) = line.split_once(&format!(" {name}=\""))?;

@@ -1,4 +1,4 @@
-//! `cargo xtask soak`, `matrix`, `worlds`, `calibrate` and `longhaul`: build, then run `longhaul`.
+//! `cargo xtask soak`, `matrix`, `worlds`, `calibrate` and `longhaul`: build programs, then run `longhaul`.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -19,9 +19,10 @@ pub(crate) fn longhaul(command: Option<&str>, arguments: Vec<String>) -> Result<
     hand_over(&program, &all)
 }
 
-/// Features of every soak: the lean service, with the allocator of releases, because runs judge memory.
+/// The features of the service in every soak: the lean service, and the memory allocator of releases, because runs
+/// judge memory.
 const LEAN: [&str; 3] = ["admission", "packages", "jemalloc"];
-/// Words of a scenario that ask for a feature of the service.
+/// Texts in a scenario, each with the feature of the service that it needs.
 const ASKED_BY: [(&str, &str); 7] = [
     ("signed: true", "verify"),
     ("validators:", "validator"),
@@ -32,11 +33,11 @@ const ASKED_BY: [(&str, &str); 7] = [
     ("api:", "certs-dev"),
     ("ownCertificates:", "own-certificates"),
 ];
-/// Words of a scenario with a subject or a configuration that is not in its text.
+/// Texts in a scenario that names a subject or a configuration in another file.
 const ELSEWHERE: [&str; 4] = ["config:", "deployment:", "command:", "programs:"];
 
-/// The features of the service for a command: those of its scenario if it is `soak` with a scenario of the library and
-/// nothing else, or without arguments; for every other command all of them.
+/// The features of the service for a command. Only for `soak` with a scenario of the library, or without arguments,
+/// they are those of the scenario. Every other command gets all features.
 fn features(arguments: &[String]) -> String {
     let scenario = match arguments {
         [soak] if soak == "soak" => Some("smoke"),
@@ -49,7 +50,7 @@ fn features(arguments: &[String]) -> String {
     text.and_then(|text| features_of(&text)).unwrap_or_else(|| cargo::FULL.to_owned())
 }
 
-/// The features for a scenario with this text; none if its text does not show them.
+/// The features for a scenario with this text; `None` if the text does not show them.
 fn features_of(scenario: &str) -> Option<String> {
     let lines = || scenario.lines().map(str::trim).filter(|line| !line.starts_with('#'));
     let has = |word: &str| lines().any(|line| line.contains(word));
@@ -61,7 +62,7 @@ fn features_of(scenario: &str) -> Option<String> {
     Some(format!("--features={}", features.collect::<Vec<_>>().join(",")))
 }
 
-/// Whether a command plays planted bugs.
+/// Whether a command runs programs with planted bugs.
 fn plays_planted(arguments: &[String]) -> bool {
     // The command of a client follows it.
     let ours = arguments.iter().take_while(|argument| *argument != "--");
@@ -74,16 +75,16 @@ fn plays_planted(arguments: &[String]) -> bool {
     }
 }
 
-/// Variables that `.cargo/config.toml` sets for the C code of our own first build. Cargo also passes them to the
-/// programs that it runs.
+/// Environment variables that `.cargo/config.toml` sets for the C code of this workspace's first build. Cargo also
+/// passes them to the programs that it runs.
 const FOR_OUR_BUILD: [(&str, &str); 3] = [
     ("CFLAGS", "-g0"),
     ("MAKEFLAGS", "-- STATIC_LIBS=lib/libjemalloc_pic.a C_SYMS="),
     ("AWS_LC_SYS_NO_JITTER_ENTROPY", "1"),
 ];
 
-/// The variables that a subject must not inherit, because it may itself be a build by `make`. If the user has set
-/// another value, it is kept.
+/// The variables that a subject must not inherit, because it may itself be built by `make`. A variable stays if the
+/// user has set another value.
 fn only_for_our_build(value_of: impl Fn(&str) -> Option<OsString>) -> impl Iterator<Item = &'static str> {
     FOR_OUR_BUILD
         .into_iter()
@@ -91,9 +92,9 @@ fn only_for_our_build(value_of: impl Fn(&str) -> Option<OsString>) -> impl Itera
         .map(|(name, _)| name)
 }
 
-/// Becomes `longhaul`, in the caller's own folder, so that relative paths on the command line work.
+/// Replaces this process by `longhaul`, in the caller's folder, so that relative paths on the command line work.
 ///
-/// No process stays between the terminal and the run: Ctrl-C reaches `longhaul` alone and its verdict is the exit code.
+/// Ctrl-C therefore reaches `longhaul` alone, and its verdict is the exit code.
 fn hand_over(program: &Path, arguments: &[String]) -> Result<ExitCode> {
     let mut command = Command::new(program);
     command.args(arguments).env("LONGHAUL_STARTED_AS", "cargo xtask");

@@ -1,4 +1,4 @@
-//! `cargo xtask strangers`: runs a package of its own, and builds `longhaul` for it unless nothing is played.
+//! `cargo xtask strangers`: runs another package, and builds `longhaul` first if published programs are tried.
 
 use std::process::ExitCode;
 
@@ -6,10 +6,10 @@ use anyhow::{Context, Result};
 
 use crate::cargo::{FULL, build_soak, cargo, shown};
 
-/// Arguments with which nothing is played.
+/// Arguments with which no published program is tried.
 const WITHOUT_A_RUN: [&str; 4] = ["--list", "--draw", "--help", "-h"];
 
-/// Runs it and returns its exit code.
+/// Runs the package `strangers` and returns its exit code.
 pub(crate) fn strangers(arguments: &[String]) -> Result<ExitCode> {
     let mut command = cargo();
     command.args(["run", "--quiet", "--package=strangers", "--"]).args(arguments);

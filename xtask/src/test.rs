@@ -1,7 +1,6 @@
-//! `cargo xtask test`: the tests, with the programs that some of them run. Slow tests (whole soaks, libraries of bugs,
-//! crowds of clients) are `#[ignore = "slow…"]` in the code, so that plain `cargo test` skips them as well. A test of a
-//! whole library, or one that repeats a shorter test on another world, is slow as well, and its name begins with
-//! `nightly_`.
+//! `cargo xtask test`: runs the tests, and builds the programs that some tests run. Slow tests (whole soaks, libraries
+//! of bugs, many clients) are marked `#[ignore = "slow…"]`, so plain `cargo test` skips them too. Some slow tests cover
+//! a whole library, or repeat a shorter test on another control plane; their names begin with `nightly_`.
 
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
@@ -10,30 +9,31 @@ use anyhow::Result;
 
 use crate::{cargo, plain, seed, skipped};
 
-/// Tests side by side on each processor: they wait for sockets and clocks more than they compute.
+/// Number of tests that run at the same time on each CPU. Tests wait for sockets and clocks more than they compute.
 const SIDE_BY_SIDE: usize = 4;
-/// The profile of slow tests. Other programs on the machine may disturb a soak of seconds, so it is repeated once,
-/// twenty seconds later, and the repetition is reported: decision 064.
+/// The nextest profile of slow tests. Other programs on the machine may disturb a soak of seconds, so a failed test
+/// runs once more after twenty seconds, and the summary reports it (decision 064).
 const SECOND_TRY: &str = "--profile=slow";
-/// The file that `.config/nextest.toml` requests: below the workspace, whatever cargo's target directory is.
+/// The path of the JUnit file in `.config/nextest.toml`. It is below the workspace, whatever Cargo's output folder is.
 const JUNIT: &str = "target/nextest/default/junit.xml";
 const JUNIT_SLOW: &str = "target/nextest/slow/junit.xml";
-/// If set to 0, nextest does not start itself once more for each test. It does so only for Ctrl-Z while a test is being
-/// started, and that takes a thirtieth of the time of the quick tests.
+/// The variable that, if it is 0, prevents nextest from starting itself a second time for each test. The second process
+/// only helps if Ctrl-Z comes while a test starts, and costs a thirtieth of the quick tests' time.
 const TWICE: &str = "NEXTEST_DOUBLE_SPAWN";
-/// The variable with the folder of the programs that tests run.
+/// The environment variable with the folder of the programs that tests run.
 const PROGRAMS: &str = "LONGHAUL_PROGRAMS";
 
 /// Arguments of `cargo xtask test`.
 #[derive(clap::Args, Default)]
 pub(crate) struct Arguments {
-    /// Run the quick and the slow tests, which every change must pass.
+    /// Run the quick and the slow tests, all of which a change must pass.
     #[arg(long)]
     full: bool,
-    /// Run only the slow tests of `--full`, after a run of the quick ones.
+    /// Run only the slow tests of `--full`, after a run of the quick tests.
     #[arg(long, conflicts_with = "full")]
     rest: bool,
-    /// Run the tests that `--full` skips: whole libraries, further worlds, every gate. For each night and before a release.
+    /// Run the tests that `--full` skips: whole libraries, further control planes, every gate. For each night and
+    /// before a release.
     #[arg(long, conflicts_with_all = ["full", "rest"])]
     nightly: bool,
     /// Run only tests whose name contains this text, quick or slow.
@@ -42,12 +42,12 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// The arguments for all tests.
+    /// The arguments of a run of all tests.
     pub(crate) fn full() -> Self {
         Self { full: true, ..Self::default() }
     }
 
-    /// The selection of tests, as arguments of nextest and of the tests themselves.
+    /// The arguments that select tests, for nextest and for the test programs themselves.
     fn chosen(&self) -> (&'static [&'static str], &'static [&'static str]) {
         if self.rest {
             (&["--run-ignored=only", "-E", "not test(/(^|::)nightly_/)"], &["--ignored", "--skip=nightly_"])
@@ -62,7 +62,7 @@ impl Arguments {
         }
     }
 
-    /// Whether only quick tests run. None of them plants a bug in a program or needs the static seed.
+    /// Whether only quick tests run. No quick test needs a planted bug or the static seed.
     fn only_quick(&self) -> bool {
         !(self.full || self.rest || self.nightly) && self.filter.is_empty()
     }
@@ -73,12 +73,12 @@ impl Arguments {
     }
 }
 
-/// Runs tests of the workspace: with cargo-nextest if it is installed, which is faster, else with `cargo test`. In both
-/// cases a test that hangs is ended.
+/// Runs the tests of the workspace with cargo-nextest, which is faster, or with `cargo test` if cargo-nextest is not
+/// installed. Both end a test that hangs.
 ///
-/// All crates are built once, as one workspace with one set of features, including planted bugs: any smaller choice
-/// would change the features of crates and build them once more. An unused planted bug changes nothing; the lints check
-/// that the programs build without them.
+/// All crates are built once as one workspace with one set of features, including planted bugs. A smaller selection
+/// would change features of crates and build them again. A planted bug that is not switched on has no effect. The lints
+/// check that the programs also build without planted bugs.
 pub(crate) fn test(arguments: &Arguments) -> Result<ExitCode> {
     cargo::run(cargo::cargo().args(["build", "--workspace", "--bins", "--tests", cargo::PLANTED_FEATURES]))?;
     if !arguments.only_quick() {
@@ -114,7 +114,7 @@ pub(crate) fn test(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A command of cargo for the whole workspace, with the features of the common build.
+/// A Cargo command for the whole workspace, with the features of the common build.
 fn with_features(command: &[&str]) -> Command {
     let mut cargo = cargo::cargo();
     cargo.args(command).args(["--workspace", cargo::PLANTED_FEATURES]);
@@ -157,8 +157,8 @@ mod tests {
         })
     }
 
-    /// rustdoc compiles a crate again to look for examples, so crates without any have `doctest = false`. An example
-    /// that is added later would not run.
+    /// Crates without examples have `doctest = false`, because rustdoc compiles a crate again to search for examples.
+    /// In such a crate an example that is added later would not run.
     #[test]
     fn no_crate_has_an_example_that_is_not_run() {
         let mut command = cargo::cargo();

@@ -1,8 +1,8 @@
-//! Which crate may use which: one list, with which the manifests, the sources and `arrows.txt` are compared.
+//! The allowed dependencies between crates, compared with the manifests, the sources and `arrows.txt`.
 //!
-//! Crates are the walls: cargo itself refuses a circle of crates. What it does not refuse is an arrow that nobody meant, so every
-//! arrow is in [`CRATES`]. Inside a crate the modules of one parent have no circle, and what else must stay apart is in [`APART`].
-//! The second list of `arrows.txt` has the modules of each crate, by layers.
+//! Cargo refuses only circular dependencies between crates, so every allowed dependency is listed in [`CRATES`].
+//! Modules with the same parent must not depend on each other in a circle. [`APART`] lists other modules that must not
+//! depend on each other. The second list in `arrows.txt` shows the modules of each crate by layers.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -15,11 +15,11 @@ use serde_json::Value;
 /// A crate of the workspace.
 struct Crate {
     name: &'static str,
-    /// Its responsibility, for the list.
+    /// The responsibility of the crate, for `arrows.txt`.
     owns: &'static str,
-    /// The crates of the workspace that it may use.
+    /// The crates of the workspace on which the crate may depend.
     uses: &'static [&'static str],
-    /// Further crates that its tests, benchmarks and examples may use.
+    /// Further crates on which its tests, benchmarks and examples may depend.
     tests: &'static [&'static str],
 }
 
@@ -32,7 +32,7 @@ const fn one(
     Crate { name, owns, uses, tests }
 }
 
-/// Every crate, top first: an arrow goes to a later line only.
+/// All crates, top first. A crate depends only on crates in later lines.
 #[rustfmt::skip]
 const CRATES: &[Crate] = &[
     one("xtask", "builds what is needed, then becomes `longhaul`", &[], &[]),
@@ -98,7 +98,8 @@ const CRATES: &[Crate] = &[
     one("facts", "commits, observations, changes, revisions, orders, uids", &[], &[]),
 ];
 
-/// Modules that stay apart: the crate's sources, a module of its root, and the modules of the root that it must not name.
+/// Modules that must not depend on each other: the folder of a crate's sources, one of its top modules, and the top
+/// modules that it must not name.
 const APART: &[(&str, &str, &[&str])] = &[
     ("service/src", "run", &["cli", "manifests"]),
     ("service/src", "config", &["cli", "manifests", "run"]),
@@ -142,11 +143,11 @@ const APART: &[(&str, &str, &[&str])] = &[
     ("mocks/proxy/src", "plan", &["faults", "connection", "pump", "wire"]),
 ];
 
-/// The file that has both lists.
+/// The path of the file with both lists.
 const FILE: &str = "xtask/tests/arrows.txt";
-/// Columns of the list of modules.
+/// Most columns of the list of modules.
 const COLUMNS: usize = 150;
-/// With this variable in the environment the file is written anew.
+/// The environment variable with which the test writes the file.
 const REDRAW: &str = "LONGHAUL_REDRAW";
 
 fn root() -> PathBuf {
@@ -157,7 +158,7 @@ fn names(list: &[&'static str]) -> BTreeSet<String> {
     list.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// The packages of the workspace, as cargo describes them.
+/// The packages of the workspace, as Cargo describes them.
 fn packages() -> Vec<Value> {
     let mut metadata = Command::new(env!("CARGO"));
     metadata.args(["metadata", "--no-deps", "--format-version=1", "--offline"]).current_dir(root());
@@ -167,7 +168,7 @@ fn packages() -> Vec<Value> {
     serde_json::from_value(metadata["packages"].take()).unwrap()
 }
 
-/// Each crate's arrows by its manifest: its dependencies, and those of its tests only.
+/// The dependencies of each crate in its manifest, and the dependencies of only its tests.
 fn manifests() -> BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> {
     let packages = packages();
     let members: BTreeSet<&str> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
@@ -209,7 +210,7 @@ fn arrows_go_down() {
     }
 }
 
-/// Crates of the service with a role of a process, or with commands of their own.
+/// Crates of the service that contain a role of a process, or commands.
 const ROLES: [&str; 9] = [
     "service-admission",
     "service-alerting",
@@ -222,7 +223,7 @@ const ROLES: [&str; 9] = [
     "service-watcher",
 ];
 
-/// Roles of the service meet at seams of `service-core`, and the crates below them know none of them.
+/// No role of the service uses another role; roles use interfaces in `service-core` instead.
 #[test]
 fn no_role_of_the_service_uses_another() {
     for member in CRATES.iter().filter(|member| member.name.starts_with("service-") && member.name != "service-planted")
@@ -245,7 +246,7 @@ fn no_role_of_the_service_uses_another() {
     }
 }
 
-/// The shared crates name no role: neither their items nor the texts of their log lines.
+/// The shared crates of the service name no role, neither in items nor in log texts.
 #[test]
 fn the_core_of_the_service_names_no_role() {
     let mut files = Vec::new();
@@ -271,7 +272,7 @@ fn the_manifests_have_the_arrows_of_the_list() {
     assert!(found.is_empty(), "not in the list: {:?}", found.keys());
 }
 
-/// All sources below a folder.
+/// Collects all source files below a folder.
 fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
         let path = entry.unwrap().path();
@@ -283,12 +284,12 @@ fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// A module, or a name in one, by its path from the crate's root.
+/// The path of a module or of an item from the crate's root.
 type Name = Vec<String>;
-/// The names that each module uses: paths from `use`, and those that begin with `crate`, `super` or `self`.
+/// The names that each module uses: the paths in `use`, and paths that begin with `crate`, `super` or `self`.
 type Modules = BTreeMap<Name, Vec<Name>>;
 
-/// The modules of a crate. Tests may use every module, and are none.
+/// The modules of a crate. Tests may use every module, and do not count as modules.
 fn modules(folder: &Path) -> Modules {
     let (mut files, mut found) = (Vec::new(), Modules::new());
     sources(folder, &mut files);
@@ -308,7 +309,7 @@ fn modules(folder: &Path) -> Modules {
     found
 }
 
-/// Names, `::`, and every other sign alone; without comments.
+/// The words of a source, `::`, and every other sign, without comments.
 fn words(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for mut rest in text.lines().map(str::trim_start).filter(|line| !line.starts_with("//")) {
@@ -338,7 +339,7 @@ fn named(text: &str) -> Vec<Name> {
     found
 }
 
-/// Reads the path at `at`, which may end with several in braces; returns its end.
+/// Reads the path at `at`, which may end with several paths in braces; returns the position after it.
 fn read_path(words: &[&str], mut at: usize, before: &[String], found: &mut Vec<Name>) -> usize {
     let mut path = before.to_vec();
     // `::name` is a crate, even if a module has its name.
@@ -365,8 +366,8 @@ fn read_path(words: &[&str], mut at: usize, before: &[String], found: &mut Vec<N
     if words.get(at) == Some(&"as") { at + 2 } else { at }
 }
 
-/// The module that owns the name that `module` uses by `path`; none for a name of another crate. A re-exported name
-/// belongs to its origin, `steps` modules away at most.
+/// The module that owns the name which `module` uses by `path`; `None` for a name of another crate. A re-exported name
+/// belongs to the module that defines it, at most `steps` modules away.
 fn owner(all: &Modules, module: &[String], path: &[String], steps: usize) -> Option<Name> {
     let ups = path.iter().take_while(|part| *part == "super").count();
     let (mut at, mut rest) = match path.first()?.as_str() {
@@ -390,7 +391,7 @@ fn owner(all: &Modules, module: &[String], path: &[String], steps: usize) -> Opt
     Some(origin.unwrap_or(at))
 }
 
-/// The arrows between modules: from, and to.
+/// The dependencies between modules: from, and to.
 fn arrows(all: &Modules) -> BTreeSet<(&Name, Name)> {
     let mut found = BTreeSet::new();
     for (module, path) in all.iter().flat_map(|(module, paths)| paths.iter().map(move |path| (module, path))) {
@@ -399,7 +400,7 @@ fn arrows(all: &Modules) -> BTreeSet<(&Name, Name)> {
     found
 }
 
-/// The arrows between modules of one parent that are part of a circle.
+/// The dependencies between modules of one parent that are part of a circle.
 fn circles(all: &Modules) -> Vec<String> {
     let mut between: BTreeMap<&[String], BTreeSet<(&str, String)>> = BTreeMap::new();
     for (from, to) in arrows(all) {
@@ -493,7 +494,7 @@ fn modules_of_a_crate_stay_apart() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The first list: every crate with what it owns, and below it the crates that it uses.
+/// The first list: every crate with its responsibility, and below it the crates on which it depends.
 fn drawn() -> String {
     let lines = CRATES.iter().flat_map(|member| {
         let uses = (!member.uses.is_empty()).then(|| format!("  └─ {}\n", member.uses.join(", ")));
@@ -503,7 +504,7 @@ fn drawn() -> String {
     lines.collect()
 }
 
-/// Modules of the root by layers, top first: each uses only modules of later layers. Those of one circle stand together
+/// The top modules by layers, top first: each depends only on modules of later layers. Modules of a circle are together
 /// in brackets.
 fn layers(all: &Modules) -> Vec<Vec<String>> {
     let roots: BTreeSet<&str> = all.keys().filter_map(|module| module.first()).map(String::as_str).collect();
@@ -538,7 +539,7 @@ fn layers(all: &Modules) -> Vec<Vec<String>> {
     found
 }
 
-/// The second list: the modules of every crate, wrapped.
+/// The second list: the modules of every crate, in wrapped lines.
 fn drawn_modules() -> String {
     let folders: BTreeMap<String, String> = packages()
         .iter()
@@ -571,7 +572,7 @@ fn layers_of_modules() {
     assert_eq!(layers(&all.iter().map(module).collect()), [vec!["a", "e"], vec!["(b c)", "d"]]);
 }
 
-/// Both lists, as [`FILE`] has them.
+/// Both lists, as they are in [`FILE`].
 fn lists() -> String {
     format!(
         "# Written by xtask/tests/arrows.rs: {REDRAW}=1 cargo test -p xtask --test arrows\n\n\

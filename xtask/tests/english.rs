@@ -1,7 +1,7 @@
-//! Counts of hard-to-read English in pages and doc lines; no count may rise.
+//! Counts hard-to-read English in documents and doc lines; no count may rise.
 //!
-//! The test reads the tree and builds nothing. The limits are in `english.txt`. `LONGHAUL_ENGLISH=lower` writes each limit anew that is
-//! above its count; no limit is ever raised.
+//! The test reads files and builds nothing. The limits are in `english.txt`. With `LONGHAUL_ENGLISH=lower` the test
+//! lowers each limit to its count; no limit is ever raised.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -9,28 +9,28 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Words of the longest sentence that a page may have.
+/// Most words of a sentence in a document.
 const WORDS_MAX: usize = 35;
-/// Columns of the longest line that a page may have. Rows of tables and blocks of code have no limit.
+/// Most columns of a line in a document. Table rows and code blocks have no limit.
 const COLUMNS_MAX: usize = 140;
-/// First words of a doc line that put a clause in the place of a noun.
+/// First words of a doc line that begin a clause instead of a noun.
 const BEGINNINGS: [&str; 5] = ["What", "Who", "Whoever", "That", "It"];
-/// Words with a private meaning in older text.
+/// Words that had private meanings in older text.
 const PRIVATE: [&str; 4] = ["told", "said", "heard", "whoever"];
-/// Folders with text of others, or with what a build leaves.
+/// Names of folders with other people's text or with build output.
 const SKIPPED: [&str; 3] = ["target", "node_modules", "vendor"];
-/// Findings that a failure prints.
+/// Number of findings that a failed test prints.
 const SHOWN: usize = 10;
 const LIMITS: &str = "xtask/tests/english.txt";
 const VARIABLE: &str = "LONGHAUL_ENGLISH";
 
-/// Pages that quote recorded output, drawn by a program.
+/// Documents that quote recorded output and are written by a program.
 const QUOTED: [&str; 1] = ["docs/measured/strangers.md"];
 
-/// Finds what is counted in one text.
+/// A function that finds one kind of hard-to-read English in a text.
 type Counter = fn(&str) -> Vec<Finding>;
 
-/// The counts, in the order of [`LIMITS`].
+/// The kinds of counts, in the order of [`LIMITS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Count {
     LongSentences,
@@ -52,15 +52,15 @@ impl Count {
     }
 }
 
-/// One place that a count counts.
+/// One occurrence of hard-to-read English.
 #[derive(Debug, PartialEq, Eq)]
 struct Finding {
     count: Count,
-    /// From 1.
+    /// The number of the line, from 1.
     line: usize,
-    /// Words, columns or occurrences: the larger, the worse.
+    /// The number of words, columns or occurrences. A larger number is worse.
     size: usize,
-    /// The begin of the text.
+    /// The beginning of the text.
     text: String,
 }
 
@@ -68,7 +68,8 @@ fn finding(count: Count, line: usize, size: usize, text: &str) -> Finding {
     Finding { count, line, size, text: text.trim().chars().take(90).collect() }
 }
 
-/// The text without code in backticks and without the targets of links. A span of code is one word that begins with a backtick.
+/// A text without code in backticks and without the targets of links. Each code span counts as one word that begins
+/// with a backtick.
 fn prose(text: &str) -> String {
     let mut plain = String::new();
     for (number, part) in text.split('`').enumerate() {
@@ -84,7 +85,7 @@ fn prose(text: &str) -> String {
     prose
 }
 
-/// The words of each sentence, with the line of the first, from 0.
+/// The words of each sentence, with the index of the first word's line, from 0.
 fn sentences(prose: &str) -> Vec<(usize, Vec<&str>)> {
     let numbered = |(line, text): (usize, _)| str::split_whitespace(text).map(move |word| (line, word));
     let words: Vec<(usize, &str)> = prose
@@ -105,7 +106,7 @@ fn sentences(prose: &str) -> Vec<(usize, Vec<&str>)> {
     found
 }
 
-/// How often the text has a private word.
+/// How often a text contains words with private meanings.
 fn private_words(prose: &str) -> usize {
     let words = prose.split(|c: char| !c.is_alphanumeric());
     words.filter(|word| PRIVATE.iter().any(|private| private.eq_ignore_ascii_case(word))).count()
@@ -116,7 +117,7 @@ fn begins_block(line: &str) -> bool {
     numbered || line.starts_with(['#', '<']) || ["- ", "* ", "+ "].iter().any(|marker| line.starts_with(marker))
 }
 
-/// The text of consecutive lines, with the number of the first.
+/// A block of consecutive lines, with the number of the first line.
 #[derive(Default)]
 struct Block {
     line: usize,
@@ -132,7 +133,7 @@ impl Block {
         self.text.push('\n');
     }
 
-    /// Counts the sentences of the block, and empties the block.
+    /// Counts the sentences of the block, and clears the block.
     fn end(&mut self, found: &mut Vec<Finding>) {
         let block = std::mem::take(self);
         let prose = prose(&block.text);
@@ -143,7 +144,7 @@ impl Block {
     }
 }
 
-/// The findings of a page in Markdown.
+/// The findings in a Markdown document.
 fn page(text: &str) -> Vec<Finding> {
     let (mut found, mut block, mut code) = (Vec::new(), Block::default(), false);
     for (number, line) in (1..).zip(text.lines()) {
@@ -186,13 +187,13 @@ fn page(text: &str) -> Vec<Finding> {
     found
 }
 
-/// The text of a doc line.
+/// The text of a doc line; `None` for other lines.
 fn doc(line: &str) -> Option<&str> {
     let line = line.trim_start();
     line.strip_prefix("//!").or_else(|| line.strip_prefix("///").filter(|rest| !rest.starts_with('/')))
 }
 
-/// The findings of the doc lines of a source file.
+/// The findings in the doc lines of a source file.
 fn source(text: &str) -> Vec<Finding> {
     let (mut found, mut code) = (Vec::new(), false);
     for (number, line) in (1..).zip(text.lines()) {
@@ -234,7 +235,7 @@ fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Every finding of the tree, with its file.
+/// All findings in the repository, each with its file.
 fn tree(root: &Path) -> Vec<(String, Finding)> {
     let mut all = Vec::new();
     let kinds: [(&str, Counter); 2] = [(".md", page), (".rs", source)];
@@ -253,7 +254,7 @@ fn tree(root: &Path) -> Vec<(String, Finding)> {
     all
 }
 
-/// The counts. A line with two private words counts twice.
+/// The number of findings of each kind. A line with two private words counts twice.
 fn counts(findings: &[(String, Finding)]) -> BTreeMap<Count, usize> {
     let mut counts: BTreeMap<Count, usize> = COUNTS.map(|count| (count, 0)).into();
     for (_, finding) in findings {
@@ -263,7 +264,7 @@ fn counts(findings: &[(String, Finding)]) -> BTreeMap<Count, usize> {
     counts
 }
 
-/// The limits of a file of lines `name number`.
+/// Parses the limits from lines `name number`.
 fn limits(text: &str) -> BTreeMap<Count, usize> {
     let limit = |count: Count| {
         let number = text.lines().find_map(|line| line.strip_prefix(count.name())?.trim().parse().ok());
@@ -272,13 +273,13 @@ fn limits(text: &str) -> BTreeMap<Count, usize> {
     COUNTS.map(limit).into()
 }
 
-/// The limits, each lowered to its count where the count is smaller.
+/// The limits, where each one above its count is lowered to the count.
 fn lowered(limits: &BTreeMap<Count, usize>, counts: &BTreeMap<Count, usize>) -> String {
     let lines = limits.iter().map(|(count, limit)| format!("{} {}\n", count.name(), limit.min(&counts[count])));
     lines.collect()
 }
 
-/// The worst findings of a count, one a line.
+/// The worst findings of one kind, one a line.
 fn worst(findings: &[(String, Finding)], count: Count) -> String {
     let mut of: Vec<_> = findings.iter().filter(|(_, finding)| finding.count == count).collect();
     of.sort_by_key(|(_, finding)| std::cmp::Reverse(finding.size));

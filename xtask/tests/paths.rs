@@ -6,7 +6,7 @@ const PAGES: [(&str, &str); 2] =
     [("ARCHITECTURE.md", "xtask/tests/arrows.rs"), ("docs/measured/attacks.md", "service/tests/it/memory.rs")];
 /// The folder of names without a crate, as the page says.
 const BELOW: &str = "scenarios/src";
-/// File extensions by which a name without a folder is a file.
+/// File extensions by which a name without a folder counts as a file.
 const ENDINGS: [&str; 7] = [".rs", ".md", ".yaml", ".json", ".jsonl", ".toml", ".html"];
 
 /// The text between each `begins` and the next `ends` on its line.
@@ -27,7 +27,7 @@ fn is_path(text: &str) -> bool {
     text.chars().all(known) && !text.starts_with('/') && !image && (file || text.contains('/'))
 }
 
-/// The paths in backticks and links of a page, pictures apart, each with its line from 1.
+/// The paths in backticks and links of a document, except pictures, each with its line from 1.
 fn paths(page: &str) -> Vec<(usize, &str)> {
     let (mut found, mut drawn) = (Vec::new(), false);
     for (number, line) in (1..).zip(page.lines()) {

@@ -1,9 +1,9 @@
-//! Released programs are optimized: the profile `release` of the root manifest has few exceptions, and none for a crate
-//! of this workspace.
+//! Tests that released programs are optimized: the profile `release` of the root manifest has few exceptions, and none
+//! for a crate of this workspace.
 //!
-//! The levels are read, not their effect measured. Instruction counts need a release build, which no test makes, and a
-//! crate of the mock at level 1 costs less than such a bound must leave to other compilers (decision 023). Reading
-//! takes no time and finds every exception.
+//! The test reads the optimization levels and does not measure their effect. Counting instructions needs a release
+//! build, which no test makes. A mock crate at level 1 costs less than the tolerance that such a count would need for
+//! other compilers (decision 023). Reading takes no time and finds every exception.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -13,7 +13,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Third-party packages that may be built otherwise. A longer list is not reviewed.
+/// The most third-party packages with other levels. A longer list would not be reviewed.
 const EXCEPTIONS_MAX: usize = 10;
 const PROFILE: &str = "profile.release";
 
@@ -21,7 +21,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// The packages of the workspace.
+/// The names of the packages in the workspace.
 fn members() -> BTreeSet<String> {
     let mut metadata = Command::new(env!("CARGO"));
     metadata.args(["metadata", "--no-deps", "--format-version=1", "--offline"]).current_dir(root());
@@ -31,8 +31,8 @@ fn members() -> BTreeSet<String> {
     metadata["packages"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The tables of a file with this prefix, with their keys. A table is written as `[name]` and a key as `key = value`
-/// here; any other form is a table that [`broken`] does not know.
+/// The tables of a manifest with this prefix, with their keys. A table must be written as `[name]` and a key as `key =
+/// value`; [`broken`] reports any other form as an unknown table.
 fn tables(text: &str, name: &str) -> BTreeMap<String, BTreeMap<String, String>> {
     let mut found = BTreeMap::<String, BTreeMap<String, String>>::new();
     let mut table = String::new();
@@ -52,7 +52,7 @@ fn tables(text: &str, name: &str) -> BTreeMap<String, BTreeMap<String, String>> 
     found
 }
 
-/// The settings that make a program slower, and those that this test does not read.
+/// Settings that make a program slower, and settings that this test does not know.
 fn slower(keys: &BTreeMap<String, String>) -> Vec<String> {
     let slow = keys.iter().filter(|(key, value)| match key.as_str() {
         "opt-level" => *value != "3",
@@ -62,7 +62,7 @@ fn slower(keys: &BTreeMap<String, String>) -> Vec<String> {
     slow.map(|(key, value)| format!("{key} = {value}")).collect()
 }
 
-/// The faults of a manifest's profile.
+/// The forbidden settings in a manifest's profile.
 fn broken(manifest: &str, members: &BTreeSet<String>) -> Vec<String> {
     let (mut wrong, mut exceptions) = (Vec::new(), Vec::new());
     for (table, keys) in tables(manifest, PROFILE) {
@@ -86,7 +86,7 @@ fn broken(manifest: &str, members: &BTreeSet<String>) -> Vec<String> {
     wrong
 }
 
-/// Measured and delivered releases are both optimized.
+/// Programs for measurements and programs for delivery are both optimized.
 #[test]
 fn a_release_is_optimized() {
     let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();

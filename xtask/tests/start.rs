@@ -1,8 +1,8 @@
-//! The first pages that somebody reads: short enough to be read, and beginning with the download.
+//! Tests of the documents that a new user reads first: they are short, and begin with the download.
 
 use std::path::{Path, PathBuf};
 
-/// Words of a page, commands among them.
+/// The most words of README.md, including commands.
 const README_WORDS_MAX: usize = 800;
 const START_WORDS_MAX: usize = 300;
 

@@ -1,5 +1,5 @@
-//! No two C libraries in `longhaul-service` may define one name: a linker silently takes the first that it finds, and
-//! one library would call into the other.
+//! Tests that no two C libraries in `longhaul-service` define the same name. A linker silently takes the first
+//! definition, so one library would call into the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn cargo(arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The packages that are linked into the service, and the folder of their builds.
+/// The packages that are linked into the service, and the folder of their build output.
 fn packages() -> Option<(BTreeSet<String>, PathBuf)> {
     let tree = cargo(&[
         "tree",
@@ -31,7 +31,7 @@ fn packages() -> Option<(BTreeSet<String>, PathBuf)> {
     Some((names, PathBuf::from(metadata["target_directory"].as_str()?).join("debug/build")))
 }
 
-/// The static libraries of each package, as its build script named them last.
+/// The static libraries of each package, from the latest output of its build script.
 fn libraries(packages: &BTreeSet<String>, builds: &Path) -> BTreeMap<String, Vec<PathBuf>> {
     let mut newest: BTreeMap<String, (SystemTime, PathBuf)> = BTreeMap::new();
     for folder in std::fs::read_dir(builds).into_iter().flatten().flatten() {
@@ -49,7 +49,7 @@ fn libraries(packages: &BTreeSet<String>, builds: &Path) -> BTreeMap<String, Vec
     found.filter(|(_, archives)| !archives.is_empty()).collect()
 }
 
-/// The archives in the output of a build script.
+/// The static libraries that the output of a build script names.
 fn archives(output: &str) -> Vec<PathBuf> {
     let said = |key: &str| -> Vec<&str> {
         let lines = output
@@ -70,14 +70,15 @@ fn archives(output: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The names that an archive defines for others; none if they cannot be read.
+/// The names that a static library defines for others; `None` if they cannot be read.
 fn defined(archive: &Path) -> Option<BTreeSet<String>> {
     let output =
         Command::new("nm").args(["--defined-only", "--extern-only", "--format=posix"]).arg(archive).output().ok()?;
     output.status.success().then(|| strong(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// Names of functions and data in the output of `nm`. Weak ones may be defined twice by design.
+/// The names of functions and data in the output of `nm`. Weak names are left out, because they may be defined twice by
+/// design.
 fn strong(listing: &str) -> BTreeSet<String> {
     let symbol = |line: &str| {
         let mut words = line.split(' ');
@@ -87,7 +88,7 @@ fn strong(listing: &str) -> BTreeSet<String> {
     listing.lines().filter_map(symbol).collect()
 }
 
-/// Every name that two of them define.
+/// Every name that two libraries define.
 fn twice(libraries: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
     let mut owners: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (library, names) in libraries {

@@ -1,4 +1,4 @@
-//! Ending and removing what is provably ours: processes by their identity, folders by their mark.
+//! Ends and removes what longhaul provably made: processes are recognised by identity, folders by a mark.
 
 use std::fmt;
 use std::fs;
@@ -14,32 +14,32 @@ use crate::state::{self, Entry, Outside, Process, Purpose};
 use super::status::{Cluster, Health, status};
 use super::{DEFAULT_NAME, Error, KIND_NAME, NODE_NAME};
 
-/// The time for a process to end: kube-apiserver lets open watches end; a longer wait does not help.
+/// The time that a process has to end. kube-apiserver waits for open watches, and a longer wait does not help.
 const TERM_LIMIT: Duration = Duration::from_secs(10);
-/// The time for a killed process to disappear, which is short unless the kernel is busy writing for it.
+/// The time that a killed process has to disappear. It takes long only if the kernel still writes for the process.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// The actions taken.
+/// The processes and folders that `cluster down` ended, removed or left.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Down {
-    /// Processes that were ended, with the names of their control planes.
+    /// Processes that were ended, each with the name of its control plane.
     pub ended: Vec<(String, Process)>,
-    /// Folders that were removed or emptied.
+    /// Folders that were removed, or whose contents were removed.
     pub removed: Vec<PathBuf>,
-    /// Entries that were left alone, with the reason.
+    /// Folders that were left alone, with the reason.
     pub left: Vec<(PathBuf, String)>,
 }
 
 impl Down {
-    /// Whether everything that should be removed was removed.
+    /// Whether everything was removed that should be removed.
     pub fn is_complete(&self) -> bool {
         self.left.is_empty()
     }
 }
 
-/// Takes control planes down: the one of that name, or without a name `local`, `node`, `kind` and all leftovers of
-/// killed commands and runs. A control plane in use by a run is never touched.
+/// Takes down the control plane with this name. Without a name, takes down `local`, `node`, `kind` and all remains of
+/// killed commands and runs. A control plane that a run uses is never touched.
 pub async fn down(state_directory: &Path, name: Option<&str>) -> Result<Down, Error> {
     let clusters = status(state_directory)?.clusters;
     if let Some(name) = name.filter(|name| clusters.iter().all(|cluster| cluster.name != *name)) {
@@ -72,8 +72,8 @@ pub async fn down(state_directory: &Path, name: Option<&str>) -> Result<Down, Er
     Ok(done)
 }
 
-/// Takes down the leftovers of one process's runs, after the process has ended, and returns their number. It waits a
-/// moment for the process to end.
+/// Takes down what the runs of an ended process left, and returns the number of runs. First waits a moment for the
+/// process to end.
 pub async fn take_down_runs_of(state_directory: &Path, owner: u32) -> Result<usize, Error> {
     let deadline = Instant::now() + KILL_LIMIT;
     let mut done = Down::default();
@@ -131,7 +131,7 @@ async fn take(cluster: &Cluster, entry: &Entry, done: &mut Down) -> Result<(), E
     remove_files(cluster, entry, done)
 }
 
-/// Takes down resources in containers, or in another owner's cluster.
+/// Takes down a kind cluster, or the objects of a run in a foreign cluster.
 async fn take_outside(outside: &Outside) -> Result<(), String> {
     if let Some(containers) = &outside.containers {
         containers.delete(None).await.map_err(|error| error.to_string())?;
@@ -172,7 +172,8 @@ fn remove_files(cluster: &Cluster, entry: &Entry, done: &mut Down) -> Result<(),
     Ok(())
 }
 
-/// Asks a process to end, and kills it if it does not; returns whether it has ended. A node reacts only to SIGKILL.
+/// Asks a process to end, and kills it if it does not; returns whether the process has ended. A node's first process
+/// reacts only to SIGKILL.
 async fn end(process: &Process, is_node: bool) -> bool {
     let signals = [(Signal::TERM, TERM_LIMIT), (Signal::KILL, KILL_LIMIT)];
     for (signal, limit) in signals.into_iter().skip(usize::from(is_node)) {
@@ -186,7 +187,7 @@ async fn end(process: &Process, is_node: bool) -> bool {
     !process.identity.is_alive()
 }
 
-/// Removes a file or folder; a link, not what it points to.
+/// Removes a file or folder. Of a symbolic link, only the link is removed.
 fn remove(path: &Path) -> Result<(), Error> {
     let failed = |source| Error::File { path: path.to_owned(), source };
     let removed = match path.symlink_metadata() {

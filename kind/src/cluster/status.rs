@@ -1,4 +1,4 @@
-//! The existing control planes, and leftovers of killed commands. Changes nothing.
+//! The existing control planes, and remains of killed commands and runs. This module changes nothing.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use crate::state::{self, Entry, Found, Process, Purpose};
 
 use super::Error;
 
-/// Every control plane of a state directory.
+/// All control planes of a state directory.
 #[derive(Debug, Clone)]
 pub struct Status {
-    /// By name.
+    /// The control planes, sorted by name.
     pub clusters: Vec<Cluster>,
 }
 
@@ -18,17 +18,17 @@ pub struct Status {
 pub struct Cluster {
     pub name: String,
     pub health: Health,
-    /// The version that the API server reported, once it was ready.
+    /// The version that the API server reported; `None` until it was ready.
     pub version: Option<String>,
-    /// `https://127.0.0.1:port`, once it was ready.
+    /// The URL `https://127.0.0.1:port`; `None` until the API server was ready.
     pub url: Option<String>,
-    /// The administrator's kubeconfig, once it was ready.
+    /// The path of the administrator's kubeconfig; `None` until the API server was ready.
     pub kubeconfig: Option<PathBuf>,
-    /// When it was started, as RFC 3339; none if the entry cannot be read.
+    /// The time of its start as RFC 3339; `None` if its entry cannot be read.
     pub started_at: Option<String>,
-    /// The folder of keys, data and logs; for an entry that cannot be read, its own.
+    /// The folder of keys, data and logs. If the entry cannot be read, the folder of the entry.
     pub directory: PathBuf,
-    /// Its processes that still run.
+    /// The processes of the control plane that still run.
     pub alive: Vec<Process>,
     pub(super) found: Found,
 }
@@ -36,32 +36,32 @@ pub struct Cluster {
 /// The state of a control plane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
-    /// Its processes run.
+    /// All its processes run.
     Running,
-    /// The process with this id is starting it.
+    /// The process with this id is starting the control plane.
     Starting { pid: u32 },
-    /// A run in progress uses it and ends it.
+    /// A run uses the control plane and will end it.
     InUse {
-        /// The process of the run.
+        /// The process id of the run.
         pid: u32,
     },
-    /// The control plane was up, and one of its processes has ended since.
+    /// The control plane was ready, and one of its processes has ended since then.
     Ended {
         /// The programs that have ended.
         programs: Vec<String>,
     },
-    /// A leftover of a command or run that was killed.
+    /// A killed command or run left the control plane.
     Leftover {
-        /// The process that was killed.
+        /// The process id of the killed command or run.
         pid: u32,
-        /// How many of its processes still run.
+        /// Number of the control plane's processes that still run.
         alive: usize,
     },
-    /// Its entry cannot be read, so nothing is provably ours.
+    /// The entry cannot be read, so longhaul cannot prove that it made the processes and files.
     Unreadable { problem: String },
 }
 
-/// Reads the state of every control plane of a state directory.
+/// Reads the state of all control planes in a state directory.
 pub fn status(state_directory: &Path) -> Result<Status, Error> {
     let clusters = state::entries(state_directory)?.into_iter().map(look).collect();
     Ok(Status { clusters })
@@ -99,7 +99,7 @@ fn look(found: Found) -> Cluster {
     }
 }
 
-/// The processes that still run: the registered ones, and those that were started but not registered, which are
+/// The processes that still run: registered ones, and ones that were started but not registered yet. Those are
 /// recognised by arguments that name the control plane's own private files.
 fn alive(entry: &Entry) -> Vec<Process> {
     let mut alive: Vec<Process> = entry.processes.iter().filter(|each| each.identity.is_alive()).cloned().collect();
@@ -153,7 +153,7 @@ impl Cluster {
 }
 
 impl Status {
-    /// Whether there are leftovers for `longhaul cluster down`.
+    /// Whether remains exist that `longhaul cluster down` would remove.
     pub fn has_leftovers(&self) -> bool {
         self.clusters.iter().any(|cluster| matches!(cluster.health, Health::Leftover { .. } | Health::Ended { .. }))
     }

@@ -1,4 +1,4 @@
-//! Leftovers without real programs: processes that sleep, entries written as a killed command would leave them.
+//! Tests of remains without real programs: processes that sleep, and entries as a killed command would leave them.
 
 use std::process::{Child, Command, Stdio};
 
@@ -12,11 +12,11 @@ fn linux() -> bool {
     cfg!(target_os = "linux")
 }
 
-/// A child that is reaped when the test ends.
+/// A child process that is waited for when the test ends.
 struct Sleeper(Child);
 
 impl Sleeper {
-    /// Waits for input that never comes; the arguments are not read.
+    /// Starts a process that waits for input which never comes, and ignores its arguments.
     fn start(arguments: &[String]) -> Self {
         let mut command = Command::new("/bin/sh");
         // A builtin, so that there is one process without children.
@@ -40,12 +40,12 @@ impl Drop for Sleeper {
     }
 }
 
-/// A process that no longer exists.
+/// The identity of a process that no longer exists.
 fn nobody() -> Identity {
     Identity { start_ticks: 0, ..Identity::of_self().unwrap() }
 }
 
-/// Writes the files of a control plane; the entry is changed before it is written.
+/// Writes the files of a control plane; `change` modifies the entry before it is written.
 fn leave(
     root: &Path,
     name: &str,

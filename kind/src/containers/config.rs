@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-/// The configuration of a cluster with this many control planes. `leaves_cgroups`: see the function of that name.
+/// The configuration of a cluster with this number of control planes. `leaves_cgroups` is the result of
+/// [`leaves_cgroups`].
 pub(super) fn text(control_planes: u8, leaves_cgroups: bool) -> String {
     let mut text = "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nkubeadmConfigPatches:\n".to_owned();
     // Nodes have a /tmp in memory. etcd waits for the disk at each write, and its data need not outlive the machine.
@@ -18,8 +19,8 @@ pub(super) fn text(control_planes: u8, leaves_cgroups: bool) -> String {
     text
 }
 
-/// Whether a containerd with this configuration manages cgroups itself. kind configures the kubelet for systemd, and
-/// the kubelet has to agree with containerd (Kubernetes documentation, "Configuring a cgroup driver").
+/// Whether a containerd with this configuration manages cgroups itself. kind configures the kubelet for systemd, but
+/// the kubelet must do the same as containerd (Kubernetes documentation, "Configuring a cgroup driver").
 pub(super) fn leaves_cgroups(containerd: &str) -> bool {
     containerd.lines().any(|line| line.split_whitespace().collect::<String>() == "SystemdCgroup=false")
 }

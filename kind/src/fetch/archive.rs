@@ -1,4 +1,4 @@
-//! One program out of a `.tar.gz`. Reads only that entry, up to its limit.
+//! Unpacks one program from a `.tar.gz`. Only that entry is read, up to its size limit.
 
 use std::fs::File;
 use std::io::Read as _;

@@ -1,4 +1,4 @@
-//! GET by HTTPS, following redirects. Owns addresses, certificates, deadlines and limits of the wire.
+//! GET requests over HTTPS with redirects. Owns URLs, certificates, deadlines and size limits.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,21 +22,21 @@ use tokio_rustls::TlsConnector;
 use super::Error;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
-/// The deadline for the head of an answer, and between two pieces of its body.
+/// The deadline for the head of an answer, and for each further piece of its body.
 const SILENCE_LIMIT: Duration = Duration::from_mins(1);
-/// The deadline of a whole file: 200 MB at 1 Mbit/s.
+/// The deadline of a whole file, long enough for 200 MB at 1 Mbit/s.
 const WHOLE_LIMIT: Duration = Duration::from_mins(30);
-/// The most redirects: dl.k8s.io and github.com need one each.
+/// The most redirects; dl.k8s.io and github.com each redirect once.
 const REDIRECTS_MAX: usize = 5;
 
-/// The receiver of a body's pieces.
+/// The function that receives the pieces of a body.
 pub(super) type Sink<'a> = dyn FnMut(&[u8]) -> Result<(), Error> + Send + 'a;
 
 pub(super) struct Client {
     ca_pem: Option<String>,
 }
 
-/// A connection with an answer whose body is to be read.
+/// A connection and an answer whose body has not been read.
 struct Answer {
     response: Response<Incoming>,
     // Drives the connection; owned, so that it ends with the answer.
@@ -48,7 +48,7 @@ impl Client {
         Self { ca_pem: ca_pem.map(str::to_owned) }
     }
 
-    /// A small file as text.
+    /// Fetches a small file as text.
     pub(super) async fn text(&self, url: &str, most: u64) -> Result<String, Error> {
         let mut bytes = Vec::new();
         let mut take = |piece: &[u8]| {
@@ -59,7 +59,7 @@ impl Client {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Passes the pieces of a file of at most `most` bytes to the sink.
+    /// Fetches a file of at most `most` bytes and passes its pieces to the sink.
     pub(super) async fn get(&self, url: &str, most: u64, sink: &mut Sink<'_>) -> Result<(), Error> {
         let late = || broken(url, &format!("it did not end within {} minutes", WHOLE_LIMIT.as_secs() / 60));
         tokio::time::timeout(WHOLE_LIMIT, self.get_whole(url, most, sink)).await.unwrap_or_else(|_| Err(late()))
@@ -174,7 +174,8 @@ where
     Ok(Answer { response, driver })
 }
 
-/// HTTPS to any server; plain HTTP to this machine only. `url` is the first requested address.
+/// Parses a URL: HTTPS to any server, plain HTTP to this machine only. `url` is the URL of the first request, for
+/// messages.
 fn address(text: &str, url: &str) -> Result<Uri, Error> {
     let uri: Uri = text.parse().map_err(|error: http::uri::InvalidUri| refused(text, &error.to_string()))?;
     let host = uri.host().ok_or_else(|| refused(text, "it has no host"))?.trim_matches(['[', ']']);
@@ -187,7 +188,7 @@ fn address(text: &str, url: &str) -> Result<Uri, Error> {
     }
 }
 
-/// Without user information, which is not allowed in a `Host` header.
+/// Host and port of a URL, without user information, which the header `Host` must not contain.
 fn host_and_port(uri: &Uri) -> String {
     let host = uri.host().unwrap_or_default();
     uri.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))

@@ -1,4 +1,4 @@
-//! Failures of a fetch, with their remedies. Owns the texts and nothing else.
+//! Errors of a fetch, with advice for the user. Owns only the texts.
 
 use std::path::PathBuf;
 
@@ -6,19 +6,19 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An invalid version.
+    /// The version of Kubernetes is invalid.
     #[error("failed to read the version `{version}`: write for example `1.33.0`")]
     Version { version: String },
-    /// There are no official programs for this machine.
+    /// No official programs exist for this machine.
     #[error("there are no official programs for {os} on {arch}: build them, or use a machine with Linux")]
     Platform { os: &'static str, arch: &'static str },
-    /// A forbidden address.
+    /// The URL is not allowed.
     #[error("failed to use the address `{url}`: {problem}")]
     Url { url: String, problem: String },
-    /// No certificates to trust.
+    /// No trusted certificates were found.
     #[error("failed to find certificates to trust: {problem}")]
     Roots {
-        /// The certificates that were found instead.
+        /// Why the certificates could not be used.
         problem: String,
     },
     /// The server has no such file.
@@ -28,30 +28,30 @@ pub enum Error {
     #[error("failed to fetch {url}: {problem}")]
     Broken {
         url: String,
-        /// The server's message, or how the connection failed.
+        /// The server's message, or the reason why the connection failed.
         problem: String,
     },
-    /// The server's file is larger than its limit.
+    /// The file is larger than its limit.
     #[error("failed to fetch {url}: it has more than {most} bytes")]
     TooLarge {
         url: String,
-        /// The most bytes.
+        /// The limit in bytes.
         most: u64,
     },
-    /// The server does not give the digest of the file.
+    /// The server's digest file has no digest of this file.
     #[error("failed to check {file}: {url} has no SHA-256 digest of it")]
     NoDigest {
         file: String,
-        /// The address at which the digest should be.
+        /// The URL of the digest file.
         url: String,
     },
     /// The digest of the file is wrong.
     #[error("{url} has the wrong content: its SHA-256 is {found}, expected {expected}; the file was deleted")]
     Digest {
         url: String,
-        /// In hex.
+        /// The expected digest in hex.
         expected: String,
-        /// In hex.
+        /// The digest of the received file in hex.
         found: String,
     },
     /// The archive does not contain the program.
@@ -60,7 +60,7 @@ pub enum Error {
     /// The disk is full.
     #[error("failed to write {}: no space is left; a control plane needs about 300 MB", path.display())]
     NoSpace {
-        /// The file being written.
+        /// The path of the file that was being written.
         path: PathBuf,
     },
     /// A file operation failed.

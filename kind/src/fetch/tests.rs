@@ -1,4 +1,4 @@
-//! Fetching from a file server in the test: right files, tampered ones, missing ones, and servers that mislead.
+//! Tests of fetching from a local file server: right, changed and missing files, and servers with wrong answers.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -22,7 +22,7 @@ use super::*;
 
 const VERSION: &str = "1.33.0";
 
-/// The answer of a path.
+/// The server's answer for a path.
 #[derive(Debug, Clone)]
 enum File {
     Bytes(Vec<u8>),
@@ -32,7 +32,7 @@ enum File {
 
 type Files = BTreeMap<String, File>;
 
-/// A server of files. Dropping it ends it.
+/// A file server. Dropping the value ends the server.
 struct Server {
     address: SocketAddr,
     ca_pem: String,
@@ -116,7 +116,7 @@ fn archive(platform: &str) -> String {
     format!("/etcd/v{ETCD_VERSION}/etcd-v{ETCD_VERSION}-{platform}.tar.gz")
 }
 
-/// Large enough to come in many pieces.
+/// The contents of a program, large enough to arrive in many pieces.
 fn program(name: &str) -> Vec<u8> {
     name.bytes().cycle().take(300_000).collect()
 }
@@ -140,7 +140,7 @@ fn put_archive(files: &mut Files, platform: &str, bytes: Vec<u8>) {
     files.insert(path, File::Bytes(bytes));
 }
 
-/// The official layout.
+/// The server's files, with the official paths.
 fn files(platform: &str) -> Files {
     let mut files = Files::new();
     for name in ["kube-apiserver", "kubectl"] {
@@ -163,7 +163,7 @@ fn listing(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The error of fetching from a server with these files, after which no partial file may be left.
+/// The error of a fetch from a server with these files. Checks that no partial file remains.
 async fn error(files: Files) -> Error {
     let server = Server::start(files, false).await;
     let folder = tempfile::tempdir().unwrap();

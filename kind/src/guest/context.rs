@@ -1,6 +1,6 @@
-//! A cluster of a kubeconfig, by its name: the address of its API server, and kubectl's arguments for it.
+//! A cluster of a kubeconfig, chosen by name: the address of its API server, and kubectl's arguments.
 //!
-//! The current context is neither used nor switched.
+//! The kubeconfig's current context is neither used nor switched.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -16,16 +16,16 @@ use crate::step::{Step, Tool};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// The connection data of an API server.
+/// URL and certificate authority of an API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Way {
-    /// `https://host:port`
+    /// The URL of the API server: `https://host:port`
     pub url: String,
-    /// Its certificate authority.
+    /// The certificate of the API server's authority, as PEM.
     pub ca_pem: String,
 }
 
-/// The connection data of the cluster of this name, and the arguments for kubectl.
+/// URL and certificate authority of the named cluster, and the arguments for kubectl.
 pub(super) async fn read(kubectl: &Tool, file: Option<&Path>, named: &str) -> Result<(Way, Vec<OsString>), Error> {
     let mut words: Vec<OsString> = Vec::new();
     if let Some(file) = file {
@@ -45,7 +45,7 @@ pub(super) async fn read(kubectl: &Tool, file: Option<&Path>, named: &str) -> Re
     Ok((way, words))
 }
 
-/// The context with this name, or with a cluster of this name.
+/// The context with this name, or whose cluster has this name.
 fn context<'a>(config: &'a Value, named: &str) -> Result<&'a Value, String> {
     let contexts = || config["contexts"].as_array().into_iter().flatten();
     let by = |field: fn(&Value) -> &Value| contexts().filter(move |one| field(one) == named);
@@ -72,7 +72,7 @@ fn context<'a>(config: &'a Value, named: &str) -> Result<&'a Value, String> {
 }
 
 impl Way {
-    /// The only cluster of a kubeconfig.
+    /// Reads a kubeconfig that contains only one cluster.
     pub(super) fn of_text(text: &str) -> Result<Self, Error> {
         let failed = |reason: String| Error::Kubeconfig { file: "the kubeconfig of kind".to_owned(), reason };
         let config: Value = serde_saphyr::from_str(text).map_err(|error| failed(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! Other guests in a cluster: dead ones, whose objects are removed, and ones that may be alive.
+//! Other runs in a foreign cluster: objects of dead runs are removed; a run that may be alive is an error.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::step::{Step, Tool};
 
 const ASK_LIMIT: Duration = Duration::from_secs(20);
 
-/// Removes the objects of this machine's dead guests. Another guest that may be alive is an error.
+/// Removes the objects of dead runs of this machine. Another run that may be alive is an error.
 pub(super) async fn take_away_the_dead(tool: &Tool, own: &Labelled) -> Result<(), Error> {
     let words = ["get", "namespaces", "-l", LABEL, "-o", "json"];
     let list = Step::new("look for other guests", "use an administrator's kubeconfig", tool, words)
@@ -40,15 +40,15 @@ pub(super) async fn take_away_the_dead(tool: &Tool, own: &Labelled) -> Result<()
     Ok(())
 }
 
-/// The owner of a guest's namespaces.
+/// The run that made some namespaces of the cluster.
 struct Owner {
-    /// Its process, as long as its own namespace exists.
+    /// The process of the run, as long as the run's own namespace exists.
     who: Option<Identity>,
-    /// Whether all of them are being deleted: then another process has begun to remove them.
+    /// Whether all its namespaces are being deleted: another process has then started to remove the run's objects.
     is_going: bool,
 }
 
-/// A guest that may still be running; none if it is known to be dead.
+/// Describes a run that may still be alive; `None` if the run is known to be dead.
 fn occupant(owner: &Owner) -> Option<String> {
     let Some(owner) = &owner.who else { return (!owner.is_going).then(|| "nobody knows whose".to_owned()) };
     if owner.is_alive() {

@@ -1,12 +1,13 @@
-//! The API over Deployments as it is installed: a kustomization of its own, because a user of reviews need not want it.
+//! The manifests of the API over Deployments. They are a separate kustomization, because a user of reviews may not want
+//! them.
 //!
-//! Owns the files of the three folders below `kind/manifests/`. A run applies none of them.
+//! Owns the files of three folders below `kind/manifests/`. A run applies none of these files as they are.
 
 use serde_json::{Value, json};
 
 use super::{Error, objects};
 
-/// The folder that can be applied alone: name and text, in the order of application.
+/// The files of the folder that can be applied alone: name and text, in the order in which they are applied.
 pub const REPLICAS: [(&str, &str); 6] = [
     ("namespace.yaml", include_str!("../../manifests/replicas/namespace.yaml")),
     ("rbac.yaml", include_str!("../../manifests/replicas/rbac.yaml")),
@@ -15,16 +16,16 @@ pub const REPLICAS: [(&str, &str); 6] = [
     ("deployment.yaml", include_str!("../../manifests/replicas/deployment.yaml")),
     ("pod-disruption-budget.yaml", include_str!("../../manifests/replicas/pod-disruption-budget.yaml")),
 ];
-/// The further roles for setting images.
+/// The additional roles for changing images.
 pub const REPLICAS_IMAGES: &str = include_str!("../../manifests/replicas-images/rbac.yaml");
 /// The certificates that cert-manager issues.
 pub const REPLICAS_CERTIFICATES: &str = include_str!("../../manifests/replicas-cert-manager/certificates.yaml");
 
-/// Namespace and name of the account of the API over Deployments.
+/// Namespace and name of the service account of the API over Deployments.
 pub const REPLICAS_ACCOUNT: (&str, &str) = ("longhaul-system", "longhaul-replicas");
 
-/// Namespace, account, roles and bindings of the API over Deployments, in the order of application; with `images` those
-/// for setting images too.
+/// Namespace, account, roles and bindings of the API over Deployments, in the order in which they are applied. With
+/// `images`, the objects for changing images are included.
 pub fn replicas_rights(images: bool) -> Result<Vec<Value>, Error> {
     let [(_, namespace), (_, rbac), ..] = REPLICAS;
     let mut all = objects("replicas/namespace.yaml", namespace)?;
@@ -35,7 +36,7 @@ pub fn replicas_rights(images: bool) -> Result<Vec<Value>, Error> {
     Ok(all)
 }
 
-/// The roles of the API over Deployments, bound to the account of a process that runs all roles.
+/// The roles of the API over Deployments, bound to the service account of a process that runs all roles.
 pub fn replicas_roles_of_all() -> Result<Vec<Value>, Error> {
     let mut all = replicas_rights(false)?;
     all.retain(|object| !matches!(object["kind"].as_str(), Some("Namespace" | "ServiceAccount")));

@@ -1,19 +1,20 @@
-//! Rights of the service when it runs all roles in one process, taken from the manifests of the roles.
+//! The rights of the service if one process runs all roles, taken from the manifests of the roles.
 //!
-//! Owns the union of the accounts: every binding of the webhook's account also applies to the watcher's, and no other
-//! right is added. So a right that is missing in the manifests is missing in every run.
+//! Owns the union of the accounts' rights: every binding of the webhook's account also applies to the watcher's
+//! account. No other right is added, so a right that the manifests lack is lacking in every run too.
 
 use serde_json::{Value, json};
 
 use super::{Error, NAMESPACE, RBAC, objects};
 
-/// Namespace and name of the service account of a process that runs all roles: the watcher's, which has the most rights.
+/// Namespace and name of the service account of a process that runs all roles. It is the watcher's account, which has
+/// the most rights.
 pub const ALL_ROLES_ACCOUNT: (&str, &str) = ("longhaul-system", "longhaul-watch");
-/// The account whose rights it has in addition.
+/// The account whose rights that process gets in addition.
 const WEBHOOK_ACCOUNT: &str = "longhaul-webhook";
 
-/// The namespace, the accounts, the roles and the bindings, in the order of application, with the account of
-/// [`ALL_ROLES_ACCOUNT`] in every binding of the webhook's account.
+/// Namespace, accounts, roles and bindings, in the order in which they are applied. Every binding of the webhook's
+/// account also names [`ALL_ROLES_ACCOUNT`].
 pub fn all_roles() -> Result<Vec<Value>, Error> {
     let mut all = objects("namespace.yaml", NAMESPACE)?;
     all.extend(objects("rbac.yaml", RBAC)?);
@@ -28,7 +29,7 @@ pub fn all_roles() -> Result<Vec<Value>, Error> {
     Ok(all)
 }
 
-/// The cluster roles of the manifests, by name, including those without a binding.
+/// The names of the cluster roles in the manifests, including roles without a binding.
 pub fn cluster_roles() -> Result<Vec<String>, Error> {
     let all = objects("rbac.yaml", RBAC)?;
     let roles = all.iter().filter(|object| object["kind"] == "ClusterRole");

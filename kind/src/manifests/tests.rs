@@ -1,4 +1,4 @@
-//! Invariants across the manifests, because a cluster does not report violations.
+//! Tests that the manifests agree with each other, because a cluster does not report contradictions.
 
 use std::collections::BTreeSet;
 
@@ -71,7 +71,7 @@ fn the_package_resource_is_structural_and_says_what_the_reconciler_writes() {
     assert_eq!(texts(condition), ["True", "False", "Unknown"], "quoted, or YAML makes booleans of them");
 }
 
-/// Kubernetes documentation, "Specifying a structural schema": a type everywhere.
+/// Checks that every schema has a type (Kubernetes documentation, "Specifying a structural schema").
 fn assert_structural(schema: &Value, path: &str) {
     assert!(schema["type"].is_string(), "{path} has no type");
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {

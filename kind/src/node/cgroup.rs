@@ -1,7 +1,7 @@
-//! The cgroups of a node: one group in each hierarchy of the machine, with everything of the node below it.
+//! The cgroups of a node: one group in each hierarchy of the machine, which contains all processes of the node.
 //!
-//! Owns making and removing them. Version 1 has a hierarchy for each controller, version 2 one for all, and some
-//! machines have both (cgroups(7)).
+//! Owns making and removing these groups. cgroups version 1 has a hierarchy for each controller, version 2 has one for
+//! all, and some machines have both (cgroups(7)).
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -10,28 +10,28 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-/// The time for killed processes to end, and for their groups to be removed.
+/// The time that killed processes have to end, and their groups to be removed.
 const GONE_WITHIN: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// The prefix of our groups' names. No other group is ever removed.
+/// The prefix of the groups that longhaul makes. No other group is ever removed.
 const PREFIX: &str = "longhaul-";
 
-/// A hierarchy of the machine.
+/// A cgroup hierarchy of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hierarchy {
     pub(super) path: PathBuf,
-    /// The controllers of a hierarchy of version 1; none: version 2.
+    /// The controllers of a version 1 hierarchy; `None` for version 2.
     pub(super) controllers: Option<Vec<String>>,
 }
 
-/// The groups of one node. Dropping them removes them, once no process is in them.
+/// The groups of one node. Dropping the value removes the groups after their last process has ended.
 #[derive(Debug)]
 pub(super) struct Groups {
     name: String,
     kept: bool,
 }
 
-/// The name of the groups of a node.
+/// The name of a node's groups.
 pub(super) fn name(id: &str) -> String {
     format!("{PREFIX}{}", &id[..id.len().min(12)])
 }
@@ -40,7 +40,7 @@ pub(super) fn hierarchies() -> Vec<Hierarchy> {
     parse(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
 }
 
-/// proc(5), `/proc/pid/mountinfo`: the mount point is the fifth field, type and options come after a lone dash.
+/// Reads `/proc/pid/mountinfo` (proc(5)): the mount point is the fifth field; type and options follow a single dash.
 fn parse(mounts: &str) -> Vec<Hierarchy> {
     let hierarchy = |line: &str| {
         let (front, back) = line.split_once(" - ")?;
@@ -60,7 +60,7 @@ fn parse(mounts: &str) -> Vec<Hierarchy> {
     mounts.lines().filter_map(hierarchy).filter(|one| one.path.starts_with("/sys/fs/cgroup")).collect()
 }
 
-/// Whether our groups would have this controller.
+/// Whether groups made here would have this controller.
 pub(super) fn has(hierarchies: &[Hierarchy], controller: &str) -> bool {
     hierarchies.iter().any(|one| match &one.controllers {
         Some(names) => names.iter().any(|name| name == controller),
@@ -68,7 +68,7 @@ pub(super) fn has(hierarchies: &[Hierarchy], controller: &str) -> bool {
     })
 }
 
-/// The command that enables this controller for groups.
+/// A command with which the user enables a controller for groups.
 pub(super) fn mend(hierarchies: &[Hierarchy], controller: &str) -> String {
     let unified = hierarchies.iter().find(|one| one.controllers.is_none());
     let has = |path: &Path| words(&path.join("cgroup.controllers")).iter().any(|name| name == controller);
@@ -78,7 +78,7 @@ pub(super) fn mend(hierarchies: &[Hierarchy], controller: &str) -> String {
     }
 }
 
-/// Makes the groups. `open` files of each let a process join.
+/// Makes the groups. A process joins a group through its file in `open`.
 pub(super) fn make(hierarchies: &[Hierarchy], name: &str) -> io::Result<(Groups, Vec<File>)> {
     let groups = Groups { name: name.to_owned(), kept: false };
     let mut joins = Vec::new();
@@ -96,8 +96,8 @@ pub(super) fn make(hierarchies: &[Hierarchy], name: &str) -> io::Result<(Groups,
     Ok((groups, joins))
 }
 
-/// Version 2 does not allow a group with both processes and controllers for groups below it, so the process that waits
-/// for the node's first one goes into a group of its own. The first process does the same.
+/// Moves the process that waits for the node's first process into a group of its own. Version 2 does not allow a group
+/// that contains both processes and groups with controllers. The first process does the same for itself.
 pub(super) fn part(hierarchies: &[Hierarchy], name: &str, pid: u32) -> io::Result<()> {
     for hierarchy in hierarchies.iter().filter(|one| one.controllers.is_none()) {
         let outer = hierarchy.path.join(name).join("outer");
@@ -107,7 +107,8 @@ pub(super) fn part(hierarchies: &[Hierarchy], name: &str, pid: u32) -> io::Resul
     Ok(())
 }
 
-/// Waits until no process is in the groups of this name, and removes them. Fails if a process still runs after a while.
+/// Waits until the groups of this name contain no process, and removes them. Fails if a process still runs after some
+/// time.
 pub(super) fn remove(name: &str) -> io::Result<()> {
     if !name.starts_with(PREFIX) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no group of ours"));
@@ -125,7 +126,7 @@ pub(super) fn remove(name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The kernel refuses to remove a group that has processes or groups.
+/// Removes a group and all groups below it. The kernel refuses a group that still contains processes.
 fn remove_tree(group: &Path) -> io::Result<()> {
     let listing = match fs::read_dir(group) {
         Ok(listing) => listing,
@@ -149,7 +150,7 @@ impl Groups {
         &self.name
     }
 
-    /// Leaves them in place.
+    /// Leaves the groups in place.
     pub(super) fn keep(mut self) {
         self.kept = true;
     }

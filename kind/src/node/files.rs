@@ -1,6 +1,6 @@
-//! Configuration files of a node's programs: kubeconfigs, and those of containerd, CNI and the kubelet.
+//! Configuration files of a node's programs: kubeconfigs, and the files of containerd, CNI and the kubelet.
 //!
-//! Owns the text of these files. Keys and tokens are those of every control plane ([`crate::programs::files`]).
+//! Owns the text of these files. Keys and tokens are written by [`crate::programs::files`], as for every control plane.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -15,17 +15,17 @@ use super::{Config, Error, NAME, PORT, TAINT};
 use crate::programs::User;
 use crate::programs::files::{Files, Server};
 
-/// The users of the programs that log in (Kubernetes documentation, "Using RBAC": core component roles).
+/// The user names of the node's programs (Kubernetes documentation, "Using RBAC": core component roles).
 const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
 const SCHEDULER: &str = "system:kube-scheduler";
 const PROXY: &str = "system:kube-proxy";
 const KUBELET: &str = "system:node:node";
-/// The user that starts a node.
+/// The user with which longhaul sets up a node.
 pub(super) const BRINGER: &str = "longhaul:node";
-/// The socket of containerd in the node.
+/// The path of containerd's socket in the node.
 pub(super) const SOCKET: &str = "/run/containerd/containerd.sock";
 
-/// Every user beside those of the configuration.
+/// All users in addition to the configured users.
 pub(super) fn users() -> Vec<User> {
     let user = |name: &str, groups: &[&str]| User {
         name: name.to_owned(),
@@ -40,7 +40,7 @@ pub(super) fn users() -> Vec<User> {
     ]
 }
 
-/// The names and addresses of the certificates. The loopback names are for a proxy on the machine's side.
+/// The names and addresses in the API server's certificate. The loopback names are for a proxy on the machine.
 pub(super) fn server(link: Link) -> Server {
     let names = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"];
     let names = names.into_iter().chain(["localhost", "127.0.0.1"]).map(str::to_owned);
@@ -53,7 +53,7 @@ pub(super) fn server(link: Link) -> Server {
     }
 }
 
-/// Writes all files; returns the programs with their arguments, in the order of their start.
+/// Writes all files; returns the programs with their arguments, in the order in which they start.
 pub(super) fn write(files: &Files, found: &Found, link: Link, config: &Config) -> Result<Vec<Component>, Error> {
     let url = format!("https://{}:{PORT}", link.node());
     let kubeconfig = |file: &str, user: &str| -> Result<String, Error> {
@@ -115,7 +115,7 @@ pub(super) fn write(files: &Files, found: &Found, link: Link, config: &Config) -
     Ok(all)
 }
 
-/// In a folder of its own, because containerd reads all files in it.
+/// The path of the CNI configuration. It has its own folder, because containerd reads all files of that folder.
 const CNI: &str = "cni/10-bridge.conflist";
 
 fn component(name: &str, program: PathBuf, late: bool, arguments: &[String]) -> Component {
@@ -163,7 +163,7 @@ fn apiserver(files: &Files, link: Link, more: &[String]) -> Vec<String> {
     arguments
 }
 
-/// A string of JSON is also a string of TOML.
+/// The configuration of containerd. Strings are written as JSON strings, which are valid in TOML.
 fn containerd(found: &Found, files: &Files) -> String {
     let quoted = |path: &Path| Value::from(text(path)).to_string();
     let (programs, networks) = (quoted(&found.cni), quoted(&files.key("cni")));
@@ -185,7 +185,8 @@ fn cni(link: Link) -> Value {
     ]})
 }
 
-/// Images cannot be pulled again, so none is ever collected (`imageGCHighThresholdPercent`).
+/// The configuration of the kubelet. Unused images are never removed (`imageGCHighThresholdPercent`), because they
+/// cannot be pulled again.
 fn kubelet_configuration(files: &Files, link: Link, tainted: bool) -> Value {
     let taints = if tainted { json!([{"key": TAINT, "effect": "NoSchedule"}]) } else { json!([]) };
     let address: Ipv4Addr = link.node();

@@ -1,7 +1,7 @@
-//! Rules that drop packets of Pods, on a node whose network does not enforce policies.
+//! Firewall rules that drop packets of Pods, because the node's network does not enforce policies.
 //!
-//! The bridge of CNI enforces no NetworkPolicy. A policy for the Pods of a subject is enforced here, by rules of
-//! iptables in the node's own namespace, which end with it.
+//! The CNI bridge enforces no NetworkPolicy. This module enforces a policy for a subject's Pods by iptables rules in
+//! the node's network namespace, which end with the namespace.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use super::Error;
 use crate::step::{Step, Tool};
 
-/// The chain of our rules.
+/// The name of the iptables chain with these rules.
 const CHAIN: &str = "LONGHAUL-POLICY";
 
-/// The rules of one node.
+/// The firewall rules of one node.
 #[derive(Debug, Clone)]
 pub struct Firewall {
     pub(super) nsenter: PathBuf,
@@ -21,7 +21,7 @@ pub struct Firewall {
 }
 
 impl Firewall {
-    /// Drops all packets of these Pods to an address, instead of earlier rules.
+    /// Drops all packets of these Pods to an address. Earlier rules are replaced.
     pub async fn cut(&self, pods: &[IpAddr], to: SocketAddr) -> Result<(), Error> {
         self.open().await?;
         self.call(&format!("-N {CHAIN}")).await?;
@@ -31,7 +31,7 @@ impl Firewall {
         self.call(&format!("-I FORWARD -j {CHAIN}")).await.map(drop)
     }
 
-    /// Removes the rules.
+    /// Removes the firewall rules.
     pub async fn open(&self) -> Result<(), Error> {
         // The first two fail if there was no rule.
         let _ = self.call(&format!("-D FORWARD -j {CHAIN}")).await;
@@ -41,7 +41,7 @@ impl Firewall {
         Ok(())
     }
 
-    /// The number of dropped packets.
+    /// The number of packets that the rules dropped.
     pub async fn dropped(&self) -> Result<u64, Error> {
         let listed = self.call(&format!("-nvxL {CHAIN}")).await?;
         Ok(packets(&listed))
@@ -55,7 +55,7 @@ impl Firewall {
     }
 }
 
-/// iptables(8): with `-v` and `-x` the first column is the exact number of packets.
+/// The number of packets in a listing of iptables(8): with `-v` and `-x` it is the first column.
 fn packets(listed: &str) -> u64 {
     let dropped = listed.lines().filter(|line| line.contains("DROP"));
     dropped.filter_map(|line| line.split_whitespace().next()?.parse::<u64>().ok()).sum()

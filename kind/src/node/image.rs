@@ -1,6 +1,7 @@
-//! Images without an engine: archives as `docker save` writes them, of a few files without a base image.
+//! Images that are made without a container engine: archives as `docker save` writes them, with a few files and no base
+//! image.
 //!
-//! Owns the form of the archive, and the pause program. The caller decides the contents of an image.
+//! Owns the format of the archive, and the pause program. The caller chooses the files of an image.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,11 +9,11 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-/// The image of the process that holds each Pod's namespaces.
+/// The name of the pause image, whose process holds the namespaces of a Pod.
 pub(super) const PAUSE: &str = "localhost/longhaul-pause:1";
-/// The load address of ELF programs with a fixed position.
+/// The address at which ELF programs with a fixed position are loaded.
 const BASE: u64 = 0x40_0000;
-/// ELF-64: the header, and one entry of the table of segments.
+/// Bytes before the code of an ELF-64 file: the header, and one entry of the table of segments.
 const HEADERS: usize = 64 + 56;
 
 /// A file of an image.
@@ -24,20 +25,20 @@ pub struct File {
     pub executable: bool,
 }
 
-/// An image of one layer.
+/// An image with one layer.
 #[derive(Debug, Clone)]
 pub struct Image {
-    /// The name that Pods use, with a tag: `docker.io/library/web:1`.
+    /// The image's name in Pods, with a tag: `docker.io/library/web:1`.
     pub name: String,
-    /// All its files; folders are made.
+    /// All files of the image; missing folders are made.
     pub files: Vec<File>,
     pub entrypoint: Vec<String>,
-    /// The user and the group of its process.
+    /// The user id and group id of the image's process.
     pub user: u32,
 }
 
-/// The archive of an OCI image layout that is a folder, as `skopeo copy … oci:FOLDER` and `docker buildx build --output type=oci,tar=false`
-/// write it (OCI image specification, "Image Layout").
+/// The archive of an OCI image layout in a folder, as written by `skopeo copy … oci:FOLDER` and `docker buildx build
+/// --output type=oci,tar=false` (OCI image specification, "Image Layout").
 pub fn archive_of_layout(folder: &Path) -> io::Result<Vec<u8>> {
     for name in [LAYOUT, "index.json", "blobs"] {
         if !folder.join(name).exists() {
@@ -54,11 +55,11 @@ pub fn archive_of_layout(folder: &Path) -> io::Result<Vec<u8>> {
     archive.into_inner()
 }
 
-/// The file that marks a folder as a layout.
+/// The file that marks a folder as an OCI image layout.
 const LAYOUT: &str = "oci-layout";
 
 impl Image {
-    /// An image of a program on this machine, with the libraries that it is linked to, started as `/NAME`.
+    /// An image of a program on this machine with its shared libraries. The program starts as `/NAME`.
     pub fn of_program(name: &str, program: &Path, user: u32) -> io::Result<Self> {
         let called = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut files = vec![File { path: called.clone(), bytes: std::fs::read(program)?, executable: true }];
@@ -69,7 +70,7 @@ impl Image {
         Ok(Self { name: name.to_owned(), files, entrypoint: vec![format!("/{called}")], user })
     }
 
-    /// The archive, which `ctr images import` and `docker load` read.
+    /// The image as an archive, which `ctr images import` and `docker load` read.
     pub fn archive(&self) -> io::Result<Vec<u8>> {
         let layer = layer(&self.files)?;
         let config = json!({
@@ -89,18 +90,18 @@ impl Image {
     }
 }
 
-/// The digest of bytes, in the form of image names.
+/// The SHA-256 of bytes in hex, as in image names.
 fn hex(bytes: &[u8]) -> String {
     format!("{:x}", Sha256::digest(bytes))
 }
 
-/// The shared libraries of a program and its loader, from `ldd`; empty for a static one.
+/// The shared libraries and the loader of a program, from `ldd`; empty for a statically linked program.
 fn libraries(program: &Path) -> io::Result<Vec<PathBuf>> {
     let told = std::process::Command::new("ldd").arg(program).output()?;
     Ok(parse(&String::from_utf8_lossy(&told.stdout)))
 }
 
-/// `libc.so.6 => /lib/libc.so.6 (0x…)` and, for the loader, `/lib64/ld-linux-x86-64.so.2 (0x…)`.
+/// Parses lines of `ldd`: `libc.so.6 => /lib/libc.so.6 (0x…)`, and for the loader `/lib64/ld-linux-x86-64.so.2 (0x…)`.
 fn parse(told: &str) -> Vec<PathBuf> {
     let path = |line: &str| {
         let line = line.split_once("=> ").map_or(line, |(_, path)| path).trim();
@@ -135,7 +136,7 @@ fn append(archive: &mut tar::Builder<Vec<u8>>, path: &str, bytes: &[u8], mode: u
     archive.append_data(&mut header, path, bytes)
 }
 
-/// The name of the processor in image metadata.
+/// The name of this machine's CPU in image metadata.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -144,14 +145,14 @@ fn architecture() -> &'static str {
     }
 }
 
-/// The pause image; none if there is no such program for this processor.
+/// The pause image; `None` if no pause program exists for this CPU.
 pub(super) fn pause() -> Option<Image> {
     let file = File { path: "pause".to_owned(), bytes: pause_program()?, executable: true };
     Some(Image { name: PAUSE.to_owned(), files: vec![file], entrypoint: vec!["/pause".to_owned()], user: 0 })
 }
 
-/// A program that waits for SIGTERM or SIGINT and ends, and whose orphans the kernel reaps. It is assembled by hand,
-/// sixty instructions long, because the machine may have no compiler.
+/// A program that waits for SIGTERM or SIGINT and then ends. The kernel reaps its orphans. Its sixty instructions are
+/// assembled by hand, because the machine may have no compiler.
 pub(super) fn pause_program() -> Option<Vec<u8>> {
     if std::env::consts::ARCH != "x86_64" {
         return None;
@@ -182,7 +183,7 @@ pub(super) fn pause_program() -> Option<Vec<u8>> {
     Some(elf(&code))
 }
 
-/// An ELF-64 file for x86-64 of one segment that is read and executed, beginning with the code (elf(5)).
+/// An ELF-64 file for x86-64 with one segment, which is readable and executable and starts with the code (elf(5)).
 fn elf(code: &[u8]) -> Vec<u8> {
     let size = (HEADERS + code.len()) as u64;
     let mut file = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];

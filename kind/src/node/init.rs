@@ -1,9 +1,8 @@
-//! The first process of a node, inside its namespaces: mounts, network, and the programs, which it starts again when
-//! they end.
+//! The first process of a node, in the node's namespaces: makes mounts and the network, and starts the programs. A
+//! program that ends is started again.
 //!
-//! Owns that process's life. It decides nothing: its instructions are in two files, one written before it starts and
-//! one when the node has its address. All processes of the node are below it, so that the kernel ends them when it
-//! ends.
+//! Owns everything that this process does. Its instructions are in two files: one is written before it starts, the
+//! other when the node has its address. All processes of the node are its descendants, so the kernel ends them with it.
 
 use std::convert::Infallible;
 use std::fs::{self, OpenOptions};
@@ -20,23 +19,23 @@ use serde::{Deserialize, Serialize};
 use super::NAME;
 use super::cgroup::Hierarchy;
 
-/// The file that is written before it starts.
+/// The name of the file that is written before this process starts.
 pub(super) const GROUND: &str = "ground.json";
-/// The file with its process id on the machine.
+/// The name of the file with this process's id on the machine.
 pub(super) const PID: &str = "pid";
-/// The file with its instructions once the node has an address.
+/// The name of the file with the instructions, which is written when the node has an address.
 pub(super) const PLAN: &str = "plan.json";
-/// This file exists when the API server and containerd answer.
+/// The name of a file that exists when the API server and containerd answer.
 pub(super) const READY: &str = "control-plane-is-ready";
-/// The folder that is `/var` in the node.
+/// The folder that the node sees as `/var`.
 pub(super) const VAR: &str = "var";
 
-/// The time between the end of a program and its next start, as in Kubernetes' systemd units.
+/// The pause between the end of a program and its next start, as in Kubernetes' systemd units.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// The time for its plan to arrive: its parent writes the plan within a second or two, or has ended.
+/// The time that this process waits for its instructions. Its parent writes them within a second or two, or has ended.
 const PLAN_WITHIN: Duration = Duration::from_mins(1);
-/// Settings of the whole machine that the kubelet insists on writing: it gets files of its own for them.
+/// Settings of the whole machine that the kubelet insists on writing. The node gets its own files for them.
 const SETTINGS: [&str; 6] = [
     "vm/overcommit_memory",
     "vm/panic_on_oom",
@@ -46,24 +45,24 @@ const SETTINGS: [&str; 6] = [
     "kernel/keys/root_maxbytes",
 ];
 
-/// The data for the mounts and cgroups of the node.
+/// The data with which the first process makes mounts and cgroups.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Ground {
-    /// The name of its groups.
+    /// The name of the node's cgroups.
     pub(super) group: String,
     pub(super) hierarchies: Vec<Hierarchy>,
 }
 
-/// The instructions of the first process.
+/// The instructions for the first process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Plan {
-    /// The program `ip` of the package iproute2.
+    /// The path of the program `ip` (package iproute2).
     pub(super) ip: PathBuf,
-    /// Arguments of `ip`, one after the other.
+    /// The arguments of each call of `ip`, in order.
     pub(super) network: Vec<Vec<String>>,
-    /// The PATH of the programs.
+    /// The environment variable PATH of the programs.
     pub(super) path: String,
-    /// The folder of their logs.
+    /// The folder of the programs' logs.
     pub(super) logs: PathBuf,
     pub(super) components: Vec<Component>,
 }
@@ -74,11 +73,11 @@ pub(super) struct Component {
     pub(super) name: String,
     pub(super) program: PathBuf,
     pub(super) arguments: Vec<String>,
-    /// Whether it needs the API server and containerd.
+    /// Whether the program starts only after the API server and containerd answer.
     pub(super) late: bool,
 }
 
-/// The first process of a node: never returns while the node lives. `directory` is the node's own folder.
+/// Runs the first process of a node and never returns while the node lives. `directory` is the node's folder.
 pub fn first_process(directory: &Path) -> io::Result<Infallible> {
     // `/proc` is still the machine's, so this is the process id on the machine.
     let pid = fs::read_link("/proc/self")?;
@@ -102,7 +101,7 @@ pub fn first_process(directory: &Path) -> io::Result<Infallible> {
     supervise(&plan, &directory.join(READY))
 }
 
-/// Mounts every file system of the node. The mounts are in its namespace and end with it.
+/// Mounts every file system of the node. The mounts are in the node's namespace and end with it.
 fn mounts(directory: &Path, ground: &Ground) -> io::Result<()> {
     mount_change("/", MountPropagationFlags::SHARED | MountPropagationFlags::REC)?;
     mount_bind(directory.join(VAR), "/var")?;
@@ -123,7 +122,8 @@ fn mounts(directory: &Path, ground: &Ground) -> io::Result<()> {
     Ok(())
 }
 
-/// For version 2: goes into a group below, so that groups beside it can have all controllers.
+/// Moves this process into a lower group of a version 2 hierarchy, so that other groups beside that one can have all
+/// controllers.
 fn unified(path: &Path) -> io::Result<()> {
     let controllers = fs::read_to_string(path.join("cgroup.controllers"))?;
     let enable: Vec<String> = controllers.split_whitespace().map(|name| format!("+{name}")).collect();
@@ -147,15 +147,15 @@ fn network(plan: &Plan) -> io::Result<()> {
     fs::write("/proc/sys/net/bridge/bridge-nf-call-iptables", "1")
 }
 
-/// A program, and its present process.
+/// A program and its current process.
 struct Running<'a> {
     component: &'a Component,
     pid: Option<u32>,
-    /// The time from which it may be started.
+    /// The earliest time of its next start.
     due: Instant,
 }
 
-/// Starts programs, reaps ended processes, and starts programs again that must go on.
+/// Starts programs, reaps ended processes, and starts ended programs again.
 fn supervise(plan: &Plan, ready: &Path) -> io::Result<Infallible> {
     let now = Instant::now();
     let mut all: Vec<Running<'_>> =
@@ -187,7 +187,7 @@ fn ended(all: &mut [Running<'_>], pid: Pid, status: &str) {
     }
 }
 
-/// Starts a program and returns its process id. Only [`supervise`] waits for it.
+/// Starts a program and returns its process id. Only [`supervise`] waits for the process.
 fn start(plan: &Plan, component: &Component) -> io::Result<u32> {
     let log = plan.logs.join(format!("{}.log", component.name));
     let output = OpenOptions::new().create(true).append(true).open(log)?;
@@ -197,7 +197,7 @@ fn start(plan: &Plan, component: &Component) -> io::Result<u32> {
     Ok(command.spawn()?.id())
 }
 
-/// Makes the folder that is `/var` in the node.
+/// Makes the folder that the node sees as `/var`.
 pub(super) fn make_var(directory: &Path) -> io::Result<()> {
     for folder in ["lib", "log", "tmp"] {
         fs::create_dir_all(directory.join(VAR).join(folder))?;
@@ -205,7 +205,7 @@ pub(super) fn make_var(directory: &Path) -> io::Result<()> {
     symlink("/run", directory.join(VAR).join("run"))
 }
 
-/// Readers see the whole file or none.
+/// Writes a file in one step, so that readers see the whole file or none.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let fresh = path.with_extension("new");
     fs::write(&fresh, bytes)?;

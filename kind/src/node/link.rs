@@ -1,6 +1,6 @@
 //! The one network link between a node and the machine, and the addresses on it.
 //!
-//! Owns finding an unused block of addresses and claiming it. The link ends with the node's namespace.
+//! Owns the search for an unused block of addresses, and claiming it. The link ends with the node's namespace.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -8,22 +8,22 @@ use std::path::Path;
 use super::Error;
 use crate::step::{Step, Tool};
 
-/// Second bytes of the blocks `10.N.0.0/16` that are tried.
+/// The values of `N` that are tried for the block `10.N.0.0/16`.
 const BLOCKS: std::ops::RangeInclusive<u8> = 200..=250;
 
-/// The link of one node.
+/// The network link of one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Link {
     block: u8,
 }
 
 impl Link {
-    /// Its name on the machine.
+    /// The name of the link on the machine.
     pub(super) fn name(self) -> String {
         format!("longhaul-{}", self.block)
     }
 
-    /// The machine's address, which the node and all Pods reach.
+    /// The machine's address on the link, which the node and all Pods reach.
     pub(super) fn machine(self) -> Ipv4Addr {
         Ipv4Addr::new(10, self.block, 0, 1)
     }
@@ -33,7 +33,7 @@ impl Link {
         Ipv4Addr::new(10, self.block, 0, 2)
     }
 
-    /// The first address of Services, which is the API server's.
+    /// The first address of Services, which belongs to the API server's Service.
     pub(super) fn service(self) -> Ipv4Addr {
         Ipv4Addr::new(10, self.block, 96, 1)
     }
@@ -48,12 +48,12 @@ impl Link {
         format!("10.{}.128.0/17", self.block)
     }
 
-    /// The whole address range.
+    /// The range of all addresses of the link, node, Services and Pods.
     fn all(self) -> String {
         format!("10.{}.0.0/16", self.block)
     }
 
-    /// The network setup inside the node: arguments of `ip`.
+    /// The commands that set up the network in the node: arguments of `ip`.
     pub(super) fn inside(self) -> Vec<Vec<String>> {
         let words = |text: String| text.split(' ').map(str::to_owned).collect();
         [
@@ -66,7 +66,7 @@ impl Link {
         .into()
     }
 
-    /// Takes the first unused block; making the link claims it. `pid` is a process of the node.
+    /// Chooses the first unused block and makes the link, which claims the block. `pid` is a process of the node.
     pub(super) async fn claim(ip: &Path, pid: u32) -> Result<Self, Error> {
         let ip = Tool::new(ip.to_owned());
         let ask =

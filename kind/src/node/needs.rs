@@ -1,6 +1,6 @@
-//! Requirements of a node on the machine: all are checked before anything is started.
+//! The requirements of a node on the machine. All requirements are checked before anything starts.
 //!
-//! Owns the list, and a remedy for each. It changes nothing.
+//! Owns the list of requirements, and advice for each. It changes nothing.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use super::cgroup;
 
-/// Kubernetes' own programs and etcd, from one folder.
+/// etcd and the programs of Kubernetes, which are in one folder.
 const KUBERNETES: [&str; 6] =
     ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet"];
-/// Programs on the PATH, and the package of Debian, Ubuntu and Fedora that has each.
+/// Programs on the PATH, each with its package in Debian, Ubuntu and Fedora.
 const PROGRAMS: [(&str, &str); 8] = [
     ("unshare", "util-linux"),
     ("nsenter", "util-linux"),
@@ -22,39 +22,39 @@ const PROGRAMS: [(&str, &str); 8] = [
     ("iptables", "iptables"),
     ("conntrack", "conntrack"),
 ];
-/// The folders of CNI plugins: the project's and Debian's.
+/// The folders of CNI plugins: the CNI project's default, and those of distributions.
 const CNI_FOLDERS: [&str; 3] = ["/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"];
 const CNI_PLUGINS: [&str; 4] = ["bridge", "host-local", "loopback", "portmap"];
-/// Root's folders of programs, which are not on every user's PATH.
+/// Folders with programs for root, which not every user has on the PATH.
 const ROOTS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
-/// The node has its own of these, so the machine's are not visible there.
+/// Folders that the node replaces by its own, so it cannot see the machine's files in them.
 const COVERED: [&str; 2] = ["/var", "/run"];
-/// Controllers that the kubelet requires.
+/// The cgroup controllers that the kubelet needs.
 const CONTROLLERS: [&str; 4] = ["cpu", "cpuset", "memory", "pids"];
 
-/// A missing requirement.
+/// A requirement that the machine does not meet, with advice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Need {
     pub what: String,
     pub mend: String,
 }
 
-/// All missing requirements, one a line.
+/// All requirements that the machine does not meet, one a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing(pub Vec<Need>);
 
-/// The paths of the requirements.
+/// The paths of the required programs.
 #[derive(Debug, Clone)]
 pub(super) struct Found {
     pub(super) assets: PathBuf,
     pub(super) tools: Tools,
     pub(super) cni: PathBuf,
-    /// The PATH of the programs of the node.
+    /// The environment variable PATH for the node's programs.
     pub(super) path: String,
     pub(super) hierarchies: Vec<cgroup::Hierarchy>,
 }
 
-/// Programs of the machine.
+/// The required programs that are on the machine's PATH.
 #[derive(Debug, Clone)]
 pub(super) struct Tools {
     pub(super) unshare: PathBuf,
@@ -65,7 +65,7 @@ pub(super) struct Tools {
     pub(super) iptables: PathBuf,
 }
 
-/// Only the programs of the machine, for a node that runs.
+/// Finds only programs on the machine's PATH, for a node that already runs.
 pub(super) fn tools() -> Result<Tools, Missing> {
     let (tools, missing) = tools_in(&places(std::env::var_os("PATH").as_deref()));
     if missing.is_empty() { Ok(tools) } else { Err(Missing(missing)) }
@@ -88,7 +88,7 @@ fn tools_in(places: &[PathBuf]) -> (Tools, Vec<Need>) {
     (tools, absent.map(need).collect())
 }
 
-/// Checks all requirements.
+/// Checks all requirements and finds the programs.
 pub(super) fn look(assets: &Path, directory: &Path) -> Result<Found, Missing> {
     let mut missing = Vec::new();
     let mut need = |what: String, mend: &str| missing.push(Need { what, mend: mend.to_owned() });
@@ -143,7 +143,7 @@ pub(super) fn look(assets: &Path, directory: &Path) -> Result<Found, Missing> {
     })
 }
 
-/// The folders of programs, root's last.
+/// The folders in which programs are searched; those for root come last.
 fn places(path: Option<&OsStr>) -> Vec<PathBuf> {
     let told = path.map(|path| std::env::split_paths(path).filter(|place| place.is_absolute()).collect::<Vec<_>>());
     let mut places = told.unwrap_or_default();

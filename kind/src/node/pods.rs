@@ -1,6 +1,6 @@
-//! The processes of Pods, by their ids on the machine: a Pod is identified by its cgroup.
+//! Finds the processes of Pods by their ids on the machine. A Pod is recognised by its cgroup.
 //!
-//! Owns only finding them. The caller sends the signals.
+//! Owns only the search. The caller sends the signals.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,46 +8,48 @@ use std::path::{Path, PathBuf};
 
 use super::cgroup::Hierarchy;
 
-/// The kubelet's group, and those of its classes of Pods below it (Kubernetes documentation, "Pod quality of service classes").
+/// The name of the kubelet's cgroup. Below it are groups for classes of Pods (Kubernetes documentation, "Pod quality of
+/// service classes").
 const KUBEPODS: &str = "kubepods";
 const CLASSES: [&str; 3] = ["", "burstable", "besteffort"];
-/// The process that holds the namespaces of a Pod runs nothing of the Pod.
+/// The program that holds the namespaces of a Pod. It is no program of the Pod's containers.
 const PAUSE: &str = "pause";
 
-/// The most folders of groups that are searched for one Pod; a machine with more of them is searched in part.
+/// Most groups that are searched for one Pod. A machine with more groups is searched only partly.
 const FOLDERS_MAX: usize = 20_000;
-/// The greatest depth of a Pod's group: below that of an engine, of a node's container, of the kubelet, of a class.
+/// The greatest depth of a Pod's group: below the groups of a container engine, a node's container, the kubelet, and a
+/// class.
 const DEPTH_MAX: usize = 12;
 
-/// The place where Pods of nodes are searched.
+/// Where the processes of Pods are searched.
 #[derive(Debug, Clone)]
 pub struct Pods {
     root: PathBuf,
-    /// Whether the root is that of the machine, and the Pods may be anywhere below it.
+    /// Whether the search starts at the machine's root group, so that Pods may be anywhere below it.
     anywhere: bool,
 }
 
 impl Pods {
-    /// The Pods of the node with this group.
+    /// The Pods of the node with this cgroup.
     pub(super) fn of(hierarchies: &[Hierarchy], group: &str) -> Self {
         let root = Self::hierarchy(hierarchies).map(|one| one.path.join(group).join(KUBEPODS)).unwrap_or_default();
         Self { root, anywhere: false }
     }
 
-    /// The Pods of all nodes on this machine, including those in containers. A uid belongs to one Pod in the world.
+    /// The Pods of all nodes on this machine, including nodes in containers. No two Pods have the same uid.
     pub(crate) fn anywhere() -> Self {
         let root = Self::hierarchy(&super::cgroup::hierarchies()).map(|one| one.path.clone()).unwrap_or_default();
         Self { root, anywhere: true }
     }
 
-    /// Any hierarchy of the kubelet works; that of version 2 has no Pods if version 1 is used as well.
+    /// A hierarchy that the kubelet uses. If the machine has version 1, its version 2 hierarchy contains no Pods.
     fn hierarchy(hierarchies: &[Hierarchy]) -> Option<&Hierarchy> {
         let counts =
             |one: &&Hierarchy| one.controllers.as_ref().is_some_and(|names| names.iter().any(|it| it == "pids"));
         hierarchies.iter().find(counts).or_else(|| hierarchies.first())
     }
 
-    /// The first processes of a Pod's containers.
+    /// The process id of the first process of each of a Pod's containers.
     pub fn first_processes(&self, uid: &str) -> Vec<u32> {
         let folders = if self.anywhere {
             search(&self.root, uid)
@@ -65,7 +67,7 @@ impl Pods {
     }
 }
 
-/// The folders of a Pod's group: `pod3f1c-…`, or with systemd's names `kubelet-kubepods-burstable-pod3f1c_….slice`.
+/// The folders of a Pod's cgroup: `pod3f1c-…`, or with systemd's names `kubelet-kubepods-burstable-pod3f1c_….slice`.
 fn search(root: &Path, uid: &str) -> Vec<PathBuf> {
     let names = [format!("pod{uid}"), format!("pod{}.slice", uid.replace('-', "_"))];
     let mut folders = vec![(root.to_owned(), 0)];
@@ -92,7 +94,7 @@ fn processes(group: &Path) -> BTreeSet<u32> {
     text.split_whitespace().filter_map(|number| number.parse().ok()).collect()
 }
 
-/// Whether its parent is outside of the container.
+/// Whether the parent of a process is outside the container.
 fn is_first(pid: u32, all: &BTreeSet<u32>) -> bool {
     let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
     let Some(name) = read("comm") else { return false };

@@ -1,6 +1,7 @@
-//! Less memory and less processor time for the containers of a Pod, by their own cgroups.
+//! Lower limits of memory and CPU for the containers of a Pod, set in their cgroups.
 //!
-//! Owns writing the limits, and restoring them. The kubelet does not check the group of a running container.
+//! Owns setting the limits, and restoring the earlier ones. The kubelet does not check the cgroup of a running
+//! container.
 
 use std::fs;
 use std::io;
@@ -8,42 +9,43 @@ use std::path::{Path, PathBuf};
 
 use super::cgroup::{self, Hierarchy};
 
-/// The kernel's own period of its bandwidth controller, in microseconds.
+/// The default period of the kernel's CPU bandwidth controller, in microseconds.
 const PERIOD_US: u64 = 100_000;
-/// The page size of every machine that a node runs on.
+/// The size of a memory page in bytes on every machine that runs a node.
 const PAGE: u64 = 4096;
-/// How often a limit is tried to which the kernel cannot reduce the memory.
+/// How often a memory limit is tried that is below the memory which the kernel can free.
 const ATTEMPTS: u64 = 64;
 
 /// The limits of a container.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Limits {
-    /// In bytes.
+    /// The memory limit in bytes.
     pub memory: Option<u64>,
-    /// In processors.
+    /// The CPU limit in CPUs.
     pub cpu: Option<f64>,
 }
 
-/// A limit that was set. Dropping it restores the earlier one.
+/// A limit that was set. Dropping the value restores the earlier limit.
 #[derive(Debug)]
 pub struct Pressed {
-    /// The identifier of its container.
+    /// The id of the container.
     pub container: String,
     file: PathBuf,
     before: String,
-    /// The action, as text.
+    /// A description of the change.
     pub told: String,
 }
 
 impl Drop for Pressed {
-    /// Restores the earlier limit. A container that has ended needs nothing.
+    /// Restores the earlier limit. If the container has ended, nothing is restored.
     fn drop(&mut self) {
         // Its group may be removed before the write; no other failure can be repaired here.
         let _ = fs::write(&self.file, &self.before);
     }
 }
 
-/// Sets limits for the containers of these first processes, except those in `known`. Ended processes are skipped.
+/// Sets limits for the containers with these first processes, except containers in `known`. Ended processes are
+/// skipped.
 pub fn press(pids: &[u32], limits: Limits, known: &[String]) -> io::Result<Vec<Pressed>> {
     let hierarchies = cgroup::hierarchies();
     let mut pressed = Vec::new();
@@ -69,7 +71,8 @@ pub fn press(pids: &[u32], limits: Limits, known: &[String]) -> io::Result<Vec<P
     Ok(pressed)
 }
 
-/// The folder of a process's group in the hierarchy of a controller, and its version (cgroups(7), `/proc/pid/cgroup`).
+/// The folder of a process's group in the hierarchy of a controller, and the cgroup version (cgroups(7),
+/// `/proc/pid/cgroup`).
 fn group(hierarchies: &[Hierarchy], groups: &str, controller: &str) -> Option<(PathBuf, u8)> {
     let has =
         |one: &&Hierarchy| one.controllers.as_ref().is_some_and(|names| names.iter().any(|name| name == controller));
@@ -91,7 +94,7 @@ fn name(folder: &Path) -> Option<String> {
     folder.file_name().map(|name| name.to_string_lossy().into_owned())
 }
 
-/// The file for a share of processors, and its content.
+/// The file for a limit in CPUs, and its contents.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 64 processors, and positive")]
 fn quota(cpu: f64, version: u8) -> (&'static str, String) {
     let quota = (cpu * PERIOD_US as f64) as u64;
@@ -108,8 +111,8 @@ fn set(container: &str, file: PathBuf, text: &str, told: String) -> io::Result<O
     Ok(Some(Pressed { container: container.to_owned(), file, before, told }))
 }
 
-/// Version 1 refuses a limit below the memory that cannot be freed (`EBUSY`): then the limit is as near as the kernel
-/// allows, and the next page is one too many.
+/// Sets a memory limit. cgroups version 1 refuses a limit below the memory that cannot be freed (`EBUSY`). The limit is
+/// then the lowest that the kernel accepts, so that the next page exceeds it.
 fn memory(container: &str, file: &Path, usage: &Path, bytes: u64) -> io::Result<Option<Pressed>> {
     let before = match fs::read_to_string(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

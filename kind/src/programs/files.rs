@@ -1,7 +1,7 @@
 //! The folder of a control plane: keys, certificates, tokens, audit policy, data, logs.
 //!
-//! Owns the files that are written before the programs start, and their removal afterwards. Other users cannot read any
-//! of them: the tokens are those of an administrator.
+//! Owns the files that are written before the programs start, and their removal. Other users of the machine cannot read
+//! the files, because they contain an administrator's token.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -19,15 +19,15 @@ use rcgen::{
 
 use super::Error;
 
-/// The start of a certificate before now: clocks of containers and machines differ a little, and a certificate must not
-/// be from the future.
+/// How long ago the validity of a new certificate began. Clocks of containers and machines differ a little, and a
+/// certificate must not be from the future.
 const BACKDATED_BY: Duration = Duration::from_hours(1);
-/// The validity of a certificate: longer than the longest run (100 hours), with time to look around after it.
+/// The validity of a certificate: longer than the longest run (100 hours), with time for an inspection afterwards.
 const VALID_FOR: Duration = Duration::from_hours(10 * 24);
-/// The user for readiness requests, which has no other right.
+/// The user of readiness requests, which has no other right.
 const PROBE: &str = "longhaul:probe";
-/// Metadata is enough to show each user's requests and their times; request bodies would be most of the disk traffic of
-/// a run. Kubernetes documentation, "Auditing".
+/// The audit policy. Metadata is enough to show each user's requests and their times; request bodies would be most of
+/// what a run writes to disk (Kubernetes documentation, "Auditing").
 const AUDIT_POLICY: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -56,39 +56,39 @@ impl User {
     }
 }
 
-/// The differences between the control planes.
+/// The settings in which control planes differ.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
-    /// The name of its certificate authority.
+    /// The name of the control plane's certificate authority.
     pub(crate) authority: &'static str,
-    /// The names and addresses of the API server's certificate.
+    /// The names and addresses in the API server's certificate.
     pub(crate) names: Vec<String>,
-    /// The folder of its data.
+    /// The folder of the control plane's data.
     pub(crate) data: &'static str,
     /// Whether the API server has a client certificate for kubelets, `kubelet-client.crt`.
     pub(crate) calls_kubelets: bool,
 }
 
-/// The files of one control plane. Dropping them removes keys and data.
+/// The files of one control plane. Dropping the value removes keys and data.
 pub(crate) struct Files {
     directory: PathBuf,
     data: &'static str,
     ca_pem: String,
-    /// Name and token.
+    /// The name and the token of each user.
     tokens: Vec<(String, String)>,
-    /// Whether they are left in place.
+    /// Whether keys and data stay after this value is dropped.
     kept: bool,
 }
 
 impl Files {
-    /// Makes all files; those of an earlier control plane in the folder are replaced.
+    /// Makes all files. Files of an earlier control plane in the folder are replaced.
     pub(crate) fn write(directory: &Path, users: &[User], server: &Server) -> Result<Self, Error> {
         let mut files = Self::folders(directory, server.data)?;
         files.fill(users, server)?;
         Ok(files)
     }
 
-    /// Makes only the folders; the files of an earlier control plane in them are removed.
+    /// Makes only the folders. Files of an earlier control plane in them are removed.
     pub(crate) fn folders(directory: &Path, data: &'static str) -> Result<Self, Error> {
         let directory = std::path::absolute(directory).map_err(failed(directory))?;
         let files = Self { directory, data, ca_pem: String::new(), tokens: Vec::new(), kept: false };
@@ -177,8 +177,8 @@ impl Files {
         self.save("service-account.pub", &accounts.public_key_pem())
     }
 
-    /// The format of the Kubernetes documentation, "Static token file": token, user name, user id, and the groups in
-    /// one quoted column.
+    /// Writes the token file (Kubernetes documentation, "Static token file"): token, user name, user id, and the groups
+    /// in one quoted column.
     fn write_tokens(&mut self, users: &[User]) -> Result<(), Error> {
         let probe = User { name: PROBE.to_owned(), groups: Vec::new() };
         let mut text = String::new();
@@ -196,7 +196,7 @@ impl Files {
         self.save("tokens.csv", &text)
     }
 
-    /// Writes a file among the keys, readable only by this user.
+    /// Writes a file into the folder of keys, readable only by this user.
     pub(crate) fn save(&self, name: &str, text: &str) -> Result<(), Error> {
         let path = self.key(name);
         let mut options = fs::OpenOptions::new();
@@ -221,13 +221,14 @@ impl Drop for Files {
 }
 
 impl std::fmt::Debug for Files {
-    /// Shows no token.
+    /// Leaves the tokens out.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Files").field("directory", &self.directory).finish_non_exhaustive()
     }
 }
 
-/// A kubeconfig with everything in it. JSON strings are YAML strings, so names need no quoting rules of their own.
+/// A kubeconfig that contains all certificates and tokens. Strings are JSON strings, which are valid YAML, so names
+/// need no other quoting.
 pub(crate) fn kubeconfig(user: &str, token: &str, ca_pem: &str, url: &str) -> String {
     let ca = STANDARD.encode(ca_pem);
     let quoted = serde_json::Value::from(user);

@@ -1,9 +1,9 @@
-//! One child process that never outlives its owner, unless the owner releases it.
+//! A child process that ends at the latest with its owner, unless the owner releases it.
 //!
-//! Owns starting, watching and ending it. Each child has a keeper thread, for two reasons. The kernel's parent-death
-//! signal fires when the *thread* that forked ends, and threads of an async runtime come and go. And a thread can reap
-//! the child whatever the runtime does. The child leads its own process group, so that its children are ended too, and
-//! an interrupt typed at the terminal reaches only this process.
+//! Owns start, watch and end of the child. Each child has its own keeper thread. The kernel's parent-death signal is
+//! sent when the *thread* that forked ends, and threads of an async runtime come and go. A thread can also reap the
+//! child whatever the runtime does. The child leads its own process group, so that its children are ended too, and an
+//! interrupt at the terminal reaches only the harness.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -21,23 +21,23 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::{Error, LOG_LINES};
 
-/// The interval at which the keeper checks whether the child has ended.
+/// How often the keeper thread checks whether the child has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// The lifetime of a child.
+/// When a child process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lifetime {
-    /// The child dies with its owner, however the owner dies.
+    /// The child ends with its owner, even if the owner is killed.
     Owned,
-    /// Until it is released it dies with the [`Process`]; a killed owner leaves it behind. It has a session of its own,
-    /// so that closing its owner's terminal does not affect it.
+    /// The child ends with the value [`Process`] unless it is released; if the owner is killed, the child stays. The
+    /// child has its own session, so closing the owner's terminal does not affect it.
     Releasable,
 }
 
-/// A command to a keeper.
+/// A command to the keeper thread.
 #[derive(Debug)]
 enum Order {
-    /// End the child; a gentle end may take this long.
+    /// End the child; it may take this long before it is killed.
     End(Duration),
     /// Leave the child running.
     Release,
@@ -48,15 +48,15 @@ pub(crate) struct Process {
     program: &'static str,
     pid: u32,
     log: PathBuf,
-    /// How it ended, once it did.
+    /// How the child ended; `None` while it runs.
     ended: Arc<Mutex<Option<String>>>,
-    /// Closing it is the command to end at once.
+    /// The channel to the keeper thread. Closing the channel ends the child at once.
     orders: Option<SyncSender<Order>>,
     keeper: Option<JoinHandle<()>>,
 }
 
 impl Process {
-    /// Starts a program with its output in `log`.
+    /// Starts a program that writes its output to the file `log`.
     pub(crate) fn start(
         program: &'static str,
         path: &Path,
@@ -67,7 +67,7 @@ impl Process {
         Self::start_within(program, path, arguments, log, lifetime, Vec::new())
     }
 
-    /// Like [`Self::start`], in these cgroups from its first moment: their open files `cgroup.procs`.
+    /// Starts a program in these cgroups, given as open files `cgroup.procs`; see [`Self::start`].
     pub(crate) fn start_within(
         program: &'static str,
         path: &Path,
@@ -108,17 +108,17 @@ impl Process {
         &self.log
     }
 
-    /// How it ended, if it did.
+    /// How the child ended; `None` while it runs.
     pub(crate) fn ended(&self) -> Option<String> {
         self.ended.lock().clone()
     }
 
-    /// The last lines of its log, for an error.
+    /// The last lines of the child's log, for an error.
     pub(crate) fn tail(&self) -> String {
         tail(&self.log)
     }
 
-    /// Asks it to end, kills it if it has not ended after `patience`, and waits for its end.
+    /// Asks the child to end, kills it if it has not ended after `patience`, and waits for its end.
     pub(crate) fn stop(&mut self, patience: Duration) {
         if let Some(orders) = self.orders.take() {
             // A keeper that has ended has reaped its child already.
@@ -129,7 +129,7 @@ impl Process {
         }
     }
 
-    /// Leaves it running, without an owner.
+    /// Leaves the child running without an owner.
     pub(crate) fn release(mut self) {
         if let Some(orders) = self.orders.take() {
             // A keeper that has ended has reaped its child already.
@@ -207,11 +207,11 @@ fn lead_a_session(command: &mut Command) {
     unsafe { command.pre_exec(ask) };
 }
 
-/// Other systems have no such signal; there a killed harness leaves its children behind.
+/// Does nothing: other systems lack such a signal, so a killed harness leaves its children running.
 #[cfg(not(target_os = "linux"))]
 fn die_with_parent(_command: &mut Command) {}
 
-/// The keeper's life: start, watch, end, reap.
+/// The keeper thread: starts the child, watches it, ends it, and reaps it.
 fn keep(
     mut command: Command,
     started: &SyncSender<std::io::Result<u32>>,
@@ -253,7 +253,8 @@ fn keep(
     *ended.lock() = Some(status);
 }
 
-/// Signals the whole group of a child that has not been reaped, so the process id cannot belong to another process.
+/// Sends a signal to the whole process group of a child. The child has not been reaped, so its process id is still its
+/// own.
 fn signal(child: &Child, signal: Signal) {
     if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         let _ = kill_process_group(group, signal);

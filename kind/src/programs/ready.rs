@@ -1,7 +1,7 @@
-//! Waiting until the programs answer.
+//! Waiting until the programs of a control plane answer.
 //!
-//! Owns the requests and their deadlines. A program that ended is noticed at once and reported with its last lines of
-//! output.
+//! Owns the requests and their deadlines. If a program ends meanwhile, the error comes at once, with the last lines of
+//! the program's output.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,23 +21,23 @@ use tokio_rustls::TlsConnector;
 use super::Error;
 use super::process::Process;
 
-/// The polling interval: often enough to lose no time, seldom enough to cost none.
+/// How often a program is asked: often enough to lose little time, rarely enough to cost little.
 const ASK_EVERY: Duration = Duration::from_millis(100);
-/// The deadline of one request, from connecting to the last byte.
+/// The deadline of one request, from connecting to the last byte of the answer.
 const QUESTION_DEADLINE: Duration = Duration::from_secs(5);
-/// The most bytes of an answer: `/readyz?verbose` is a few KiB.
+/// The most bytes of an answer; that of `/readyz?verbose` has a few KiB.
 const ANSWER_BYTES_MAX: usize = 256 << 10;
 
-/// The result of the last request to a program.
+/// Why a program did not count as ready at the last request.
 #[derive(Debug, thiserror::Error)]
 pub enum Unready {
-    /// No answer within the deadline.
+    /// The program did not answer within the deadline.
     #[error("no answer")]
     Silent,
-    /// There is no connection, or it broke.
+    /// No connection could be made, or it broke.
     #[error(transparent)]
     Connection(#[from] std::io::Error),
-    /// The answer is not HTTP.
+    /// The answer is no valid HTTP.
     #[error(transparent)]
     Http(#[from] hyper::Error),
     /// The request is not valid.
@@ -46,17 +46,17 @@ pub enum Unready {
     /// The answer could not be read to its end.
     #[error("{0}")]
     Body(Box<dyn std::error::Error + Send + Sync>),
-    /// A status of failure.
+    /// The answer has an error status.
     #[error("{path} answered {status}")]
     Status {
         /// The path of the request.
         path: &'static str,
         status: StatusCode,
     },
-    /// The answer about the version is no JSON.
+    /// The answer to the request for the version is no JSON.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    /// The answer has no version.
+    /// The answer contains no version.
     #[error("/version names none")]
     NoVersion,
 }
@@ -93,7 +93,7 @@ impl Client {
         Ok(serde_json::from_slice(&healthy(path, self.get(path).await?)?)?)
     }
 
-    /// Status and body, or why there was no answer.
+    /// The status and the body of an answer, or why no answer came.
     async fn get(&self, path: &str) -> Result<(StatusCode, Bytes), Unready> {
         let asking = async {
             let stream = TcpStream::connect(self.address).await?;
@@ -105,7 +105,7 @@ impl Client {
     }
 }
 
-/// Waits until etcd serves.
+/// Waits until etcd is ready.
 pub(crate) async fn etcd(
     process: &Process,
     address: SocketAddr,
@@ -134,7 +134,7 @@ pub(crate) async fn apiserver(
     until(process, deadline, patience, ask).await
 }
 
-/// Polls until there is a good answer, the program ended, or the time is over.
+/// Polls until the program gives a good answer, the program ends, or the time is over.
 async fn until<T>(
     process: &Process,
     deadline: Instant,

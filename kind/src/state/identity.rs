@@ -1,6 +1,7 @@
-//! The identity of a process: whether a process id still belongs to the same process.
+//! The identity of a process: tells whether a process id still belongs to the same process.
 //!
-//! Reads Linux's `/proc` (proc(5)); on other systems processes cannot be identified, and none is ever taken for ours.
+//! Identities come from Linux's `/proc` (proc(5)). On other systems processes cannot be identified, so none is ever
+//! ended.
 
 use std::fs;
 use std::io;
@@ -12,18 +13,18 @@ use serde::{Deserialize, Serialize};
 
 use super::Error;
 
-/// Field 22 of `/proc/<pid>/stat`, counted after the name in parentheses, which ends field 2.
+/// The index of field 22 of `/proc/<pid>/stat`, counted after the name in parentheses, which ends field 2.
 const START_FIELD: usize = 22 - 3;
 
-/// A process, until the machine is restarted.
+/// Identifies a process until the machine is restarted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Identity {
-    /// Its process id, which other processes get after it ended.
+    /// The process id, which another process may get after this one has ended.
     pub pid: u32,
-    /// When it started, in clock ticks since the boot.
+    /// The start of the process in clock ticks since the boot.
     pub start_ticks: u64,
-    /// The boot that it belongs to.
+    /// The id of the machine's boot during which the process started.
     pub boot: String,
 }
 
@@ -32,13 +33,13 @@ pub struct Identity {
 #[derive(Debug)]
 pub(crate) struct Handle(std::os::fd::OwnedFd);
 
-/// Never constructed on this system.
+/// A handle on this system, where none can be made.
 #[cfg(not(target_os = "linux"))]
 #[derive(Debug)]
 pub(crate) enum Handle {}
 
 impl Identity {
-    /// The process with this process id now.
+    /// The process that has this id now.
     pub fn of(pid: u32) -> Result<Self, Error> {
         let failed = |source| Error::Process { pid, source };
         let (start_ticks, _) = stat(pid).map_err(failed)?;
@@ -50,13 +51,13 @@ impl Identity {
         Self::of(std::process::id())
     }
 
-    /// Whether it still runs. A zombie does not.
+    /// Whether the process still runs. A zombie does not count as running.
     pub fn is_alive(&self) -> bool {
         let same = Self::of(self.pid).is_ok_and(|now| now == *self);
         same && stat(self.pid).is_ok_and(|(_, state)| state != 'Z' && state != 'X')
     }
 
-    /// A handle on it, if it still runs.
+    /// A handle of the process, if it still runs.
     #[cfg(target_os = "linux")]
     pub(crate) fn open(&self) -> Option<Handle> {
         use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -66,7 +67,7 @@ impl Identity {
         self.is_alive().then_some(Handle(handle))
     }
 
-    /// Processes cannot be identified on this system.
+    /// Returns `None`, because processes cannot be identified on this system.
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn open(&self) -> Option<Handle> {
         None
@@ -74,7 +75,7 @@ impl Identity {
 }
 
 impl Handle {
-    /// Sends a signal; does nothing if it has ended.
+    /// Sends a signal to the process; does nothing if the process has ended.
     pub(crate) fn signal(&self, signal: Signal) {
         #[cfg(target_os = "linux")]
         let _ = rustix::process::pidfd_send_signal(&self.0, signal);
@@ -107,13 +108,13 @@ fn mentions(pid: u32, uid: u32, arguments: &[String]) -> Option<(String, Identit
     identity.is_alive().then_some((program, identity))
 }
 
-/// Start in clock ticks, and the state.
+/// The start of a process in clock ticks, and its state.
 fn stat(pid: u32) -> io::Result<(u64, char)> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     parse(&text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it is not what proc(5) says"))
 }
 
-/// The name may contain any character, closing parentheses and spaces too, so fields are counted after the last one.
+/// Parses a line of `/proc/<pid>/stat`. The name may contain any character, so fields are counted after the last `)`.
 fn parse(stat: &str) -> Option<(u64, char)> {
     let (_, fields) = stat.rsplit_once(") ")?;
     let mut fields = fields.split(' ');

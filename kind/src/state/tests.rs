@@ -1,4 +1,5 @@
-//! Entries on disk: found again, never taken for another owner's, removed if they are not kept.
+//! Tests of entries on disk: they are found again, never mistaken for another owner's, and removed unless they are
+//! kept.
 
 use std::os::unix::fs::PermissionsExt as _;
 

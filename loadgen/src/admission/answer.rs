@@ -1,11 +1,11 @@
-//! Checks an answer as kube-apiserver does before it accepts it. Pure; the rules are those of `go_rules::admission`.
+//! Checks an answer as kube-apiserver does before it accepts an answer. Pure; the rules are in `go_rules::admission`.
 
 use go_rules::admission::{Answer, Asked, Refusal, Unpacked, Verdict, Version, unpack};
 
 use crate::failure::{Class, Failure, MOST_BODY_BYTES};
 use crate::socket::{Coding, Seen};
 
-/// Reads an answer to the call with this uid. Only a mutating webhook may send a patch.
+/// Reads the answer to the call with this uid. Only a mutating webhook may send a patch.
 pub(super) fn check(answer: Seen<'_>, uid: &[u8], mutating: bool) -> Result<Verdict, Failure> {
     if answer.coding == Coding::Gzip {
         let plain = match unpack(answer.body, MOST_BODY_BYTES) {
@@ -44,8 +44,8 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// A compressed answer counts as its text does; a decompression bomb, a truncated answer and plain text under that
-    /// name are invalid.
+    /// A compressed answer counts like its text. A decompression bomb, a truncated answer, and plain text that claims
+    /// to be compressed are invalid.
     #[test]
     fn compressed_answers_are_read_within_bounds() {
         fn zipped(body: &[u8]) -> Seen<'_> {
@@ -75,7 +75,7 @@ mod tests {
         );
     }
 
-    /// The faults of an answer are reported by class.
+    /// The errors of an answer are reported by class.
     #[test]
     fn wrong_answers_have_classes() {
         let read = |status, content_type: Option<&str>, body: &str| {

@@ -1,4 +1,4 @@
-//! The answer to each review, for an observer that compares it with alerts.
+//! The answer to each review, for an observer that compares the answers with alerts.
 
 use std::fmt::Debug;
 
@@ -12,31 +12,31 @@ pub struct Answer<'a> {
     pub uid: &'a [u8; UID_LEN],
     /// The request: `Deployment CREATE shop/cart`.
     pub label: &'a str,
-    /// Whether it was allowed; none if no valid answer came.
+    /// Whether the request was allowed; `None` if no valid answer came.
     pub allowed: Option<bool>,
-    /// Whether it must be reported.
+    /// Whether a receiver must get an alert about the review.
     pub tells: Tells,
 }
 
-/// Whether a receiver of decisions about images must get an alert about a review.
+/// Whether a receiver of alerts about image decisions must get an alert about a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tells {
-    /// Must not: the review is a dry run.
+    /// No alert may come: the review is a dry run.
     Never,
-    /// Must: the review brings images.
+    /// An alert must come: the object contains new images.
     Must,
-    /// May: the review brings no image, or no new one.
+    /// An alert may come: the object contains no image, or no new image.
     May,
 }
 
-/// An observer of all answers. The threads that send load call it: it must not wait.
+/// An observer of all answers. The threads that send load call it, so it must not wait.
 pub trait Answers: Debug + Send + Sync {
-    /// A review was answered, or never will be.
+    /// Called after an answer, and for a review that will never be answered.
     fn answered(&self, answer: &Answer<'_>);
 }
 
 impl Tells {
-    /// Whether the answer to a review of this template must be reported.
+    /// Whether a receiver must get an alert about a review of this template.
     pub(super) fn of(template: &Template, allowed: Option<bool>) -> Self {
         match (allowed, &template.expected) {
             _ if template.dry_run => Self::Never,

@@ -1,7 +1,8 @@
-//! Attacks that are not reviews: clients over HTTP/2 whose frames are written by hand, beside the load.
+//! Attacks that are not reviews: HTTP/2 clients with hand-written frames, which run beside the load.
 //!
-//! Owns the times of each attack, its connections and its counts. The frames of one connection are in `session`. An attack has no
-//! right answer: other parts judge whether reviews of other clients are answered meanwhile, and how much memory the webhook takes.
+//! Owns the times of each attack, its connections and its counts. The module `session` owns the frames of one
+//! connection. An attack has no right answer. Instead, the load shows whether other clients get answers, and the
+//! observer measures the webhook's memory.
 
 mod connection;
 mod session;
@@ -22,8 +23,8 @@ use crate::wire::{Endpoint, Tls};
 use connection::keep_attacking;
 use session::Script;
 
-/// The address that attacks on loopback come from. A webhook shares its room by address, so the load must not have the same. Linux has all
-/// of 127.0.0.0/8.
+/// The address from which attacks on loopback come. A webhook limits clients by address, so load and attacks must have
+/// different ones. On Linux all addresses of 127.0.0.0/8 are loopback.
 const FROM: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
 /// The counts of one attack so far.
@@ -33,17 +34,17 @@ pub struct Counts {
     pub connections: u64,
     /// Streams that were opened.
     pub streams: u64,
-    /// Of these, streams that the webhook refused at once.
+    /// Streams that the webhook refused at once; they are also in `streams`.
     pub refused: u64,
-    /// Of these, streams that the webhook ended later.
+    /// Streams that the webhook ended later; they are also in `streams`.
     pub reset: u64,
     /// Answers that came and were not read.
     pub unread: u64,
-    /// The last thing that went wrong with a connection, in words.
+    /// The last error of a connection, as text.
     pub trouble: Option<String>,
 }
 
-/// Attacks under way. Dropping it ends them.
+/// Running attacks. Dropping the value ends them.
 #[derive(Debug)]
 pub struct Attackers {
     attacks: Vec<(Attack, Arc<Shared>)>,
@@ -51,7 +52,7 @@ pub struct Attackers {
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-/// The counts that connections of one attack share.
+/// The counts that all connections of one attack share.
 #[derive(Debug, Default)]
 struct Shared {
     connections: AtomicU64,
@@ -63,7 +64,7 @@ struct Shared {
 }
 
 impl Counts {
-    /// How often the attack took place: streams that were opened, or answers that were left unread.
+    /// How often the attack had an effect: streams that were opened, or answers that were left unread.
     pub fn hits(&self, name: Name) -> u64 {
         match name {
             Name::OpenStreams => self.streams,
@@ -71,7 +72,7 @@ impl Counts {
         }
     }
 
-    /// The counts in words.
+    /// The counts as text.
     pub fn describe(&self) -> String {
         let Self { connections, streams, refused, reset, unread, trouble } = self;
         let text = format!(
@@ -99,8 +100,8 @@ impl Shared {
 }
 
 impl Attackers {
-    /// Begins the attacks on `target`, each at its time after `begin`. `image` is one that the webhook lets in, so that its answers are
-    /// large.
+    /// Starts the attacks on `target`, each at its time after `begin`. The webhook must allow `image`, so that its
+    /// answers are large.
     pub fn begin(attacks: &[Attack], target: &Target, image: &str, begin: Instant) -> Result<Self, Error> {
         check(attacks)?;
         let tls = Tls { alpn: b"h2", resumption: false, identity: None, pace: target.pace };
@@ -139,7 +140,7 @@ impl Attackers {
         Ok(Self { attacks: kept, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Each attack with what it did so far, in the order of the scenario.
+    /// Each attack with its counts so far, in the order of the scenario.
     pub fn counts(&self) -> Vec<(Attack, Counts)> {
         self.attacks.iter().map(|(attack, shared)| (attack.clone(), shared.counts())).collect()
     }

@@ -4,20 +4,20 @@ use units::Span;
 
 use super::Error;
 
-/// Default connections of one attack: 16,000 streams.
+/// Default number of connections of one attack, which open 16,000 streams.
 pub const DEFAULT_CONNECTIONS: u32 = 64;
-/// The most connections of one attack: webhooks commonly allow one address no more.
+/// The most connections of one attack; webhooks commonly allow one address no more.
 pub const CONNECTIONS_MAX: u32 = 512;
 /// The most attacks of one run.
 pub const ATTACKS_MAX: usize = 8;
-/// The attacks that exist.
+/// The attacks that a scenario can name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "AttackName")]
 pub enum Name {
-    /// Streams with heads of 7 KiB that bring no body. Before them, each connection sends one whole request.
+    /// Streams whose heads of 7 KiB are never followed by a body. Before them, each connection sends one whole request.
     OpenStreams,
-    /// Reviews of 160 containers, whose large answers are not read: the client's window is 0.
+    /// Reviews with 160 containers, whose large answers the client does not read: its window is 0.
     UnreadAnswers,
 }
 
@@ -26,18 +26,18 @@ pub enum Name {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Attack {
     pub name: Name,
-    /// When it begins, counted from the start of the load.
+    /// The beginning of the attack, counted from the start of the load.
     pub at: Span,
-    /// How long it lasts.
+    /// How long the attack lasts.
     #[serde(rename = "for")]
     pub lasts: Span,
-    /// HTTP/2 connections, all from one address, 1 to 512. On loopback that address is 127.0.0.2.
+    /// The number of HTTP/2 connections, 1 to 512, all from one address. On loopback that address is 127.0.0.2.
     #[serde(default = "default_connections")]
     pub connections: u32,
 }
 
 impl Name {
-    /// As it is written in a scenario.
+    /// The name of the attack in scenarios.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OpenStreams => "open-streams",
@@ -47,7 +47,7 @@ impl Name {
 }
 
 impl Attack {
-    /// The attack in words.
+    /// The attack as text.
     pub fn describe(&self) -> String {
         let what = match self.name {
             Name::OpenStreams => "open streams and bring no body",
@@ -57,7 +57,7 @@ impl Attack {
     }
 }
 
-/// Refuses attacks that make no sense on their own.
+/// Refuses attacks whose settings cannot work.
 pub(super) fn check(attacks: &[Attack]) -> Result<(), Error> {
     let refuse = |problem: String| Err(Error::Config { key: "attacks", problem });
     if attacks.len() > ATTACKS_MAX {

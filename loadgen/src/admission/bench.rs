@@ -1,4 +1,4 @@
-//! Plans of one review, for the benchmarks. Not part of the API.
+//! Plans with one review, for the benchmarks. They are not part of the API.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::review::{Actor, PLACEHOLDER, Review, Template};
 use super::{Config, Error, Image, pods};
 use crate::seed;
 
-/// A plan whose bodies are all the same, with exactly this many bytes, at least some hundred. Any valid answer is
+/// A plan whose bodies are all the same, with exactly this many bytes (at least some hundred). Any valid answer is
 /// right.
 pub fn plan_of_one(config: &Config, seed: u64, length: Duration, bytes: usize) -> Result<Plan, Error> {
     let body = |padding: &str| {
@@ -32,8 +32,8 @@ pub fn plan_of_one(config: &Config, seed: u64, length: Duration, bytes: usize) -
     Plan::of_one(config, seed, length, template)
 }
 
-/// A plan whose every request creates the same Pod, with one container for each image, as `kubectl apply` creates it.
-/// `checked`: every image must come back with its digest; otherwise any valid answer is right.
+/// A plan in which every request creates the same Pod, as `kubectl apply` does, with one container for each image. If
+/// `checked` is set, every image must be pinned to its digest; otherwise any valid answer is right.
 pub fn plan_of_pod(
     config: &Config,
     seed: u64,

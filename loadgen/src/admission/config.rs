@@ -1,4 +1,4 @@
-//! The section of a scenario about admission load, and its checks before anything starts.
+//! The section of a scenario for admission load, and its checks before anything starts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,29 +11,29 @@ use super::{Error, Image, Mix};
 use crate::arrivals::{Recorded, Recording};
 use crate::{Arrivals, Schedule, Shape, Size};
 
-/// The default of kube-apiserver for a webhook configuration without a timeout (`timeoutSeconds` of
-/// admissionregistration/v1).
+/// The default timeout, which kube-apiserver uses for a webhook configuration without `timeoutSeconds`
+/// (admissionregistration/v1).
 pub const DEFAULT_TIMEOUT: Span = Span::from_secs(10);
-/// Enough for 500 requests a second that take a second each; few enough to stay far below a descriptor limit of 1024.
+/// The default limit of calls in flight: enough for 500 requests a second that take a second each, and far below a
+/// limit of 1024 file descriptors.
 pub const DEFAULT_MAX_IN_FLIGHT: u32 = 500;
-/// The highest rate, in requests per second and thread. A thread with TLS sends some ten thousand; a higher rate is a
+/// The highest rate, in requests per second and thread. A thread with TLS sends about ten thousand; a higher rate is a
 /// typing error.
 pub const HIGHEST_RATE: f64 = 50_000.0;
-/// One thread sends more than most webhooks can answer.
+/// The default number of threads; one sends more than most webhooks can answer.
 pub const DEFAULT_THREADS: u32 = 1;
-/// The most threads. Threads beyond the processors of a machine only make each other late; no machine that generates
-/// load has more.
+/// The most threads. More threads than CPUs only delay each other, and no machine that generates load has more CPUs.
 const HIGHEST_THREADS: u32 = 64;
-/// The most workers. More workers only make each other late; with more, their coordinator has to be measured again
-/// (docs/measured/scale.md).
+/// The most workers. More workers only delay each other, and the measurement of their coordinator
+/// (docs/measured/scale.md) goes no further.
 pub const HIGHEST_WORKERS: u32 = 64;
-/// The most calls in flight. Each may hold a connection.
+/// The most calls in flight, each of which may hold a connection.
 const HIGHEST_IN_FLIGHT: u32 = 20_000;
-/// HTTP/2 connections of a thread.
+/// The default number of HTTP/2 connections of a thread.
 pub(super) const DEFAULT_CONNECTIONS: u32 = 1;
-/// The most HTTP/2 connections. One carries hundreds of calls at a time.
+/// The most HTTP/2 connections of a thread; one carries hundreds of calls at a time.
 const HIGHEST_CONNECTIONS: u32 = 100;
-/// The range of `timeoutSeconds` (admissionregistration/v1).
+/// The range that Kubernetes allows for `timeoutSeconds` (admissionregistration/v1).
 const TIMEOUT_SECONDS: std::ops::RangeInclusive<u64> = 1..=30;
 
 /// Admission load of a scenario.
@@ -41,8 +41,8 @@ const TIMEOUT_SECONDS: std::ops::RangeInclusive<u64> = 1..=30;
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Config {
-    /// Requests (not user actions) per second. Left out only with `shape: {steps: …}`, which has rates of its own, and with
-    /// `replay`.
+    /// Requests (not user actions) per second. Leave it out only with `replay` or with `shape: {steps: …}`, which has
+    /// its own rates.
     #[serde(default)]
     pub rate: Rate,
     /// How requests are spread over time.
@@ -51,55 +51,58 @@ pub struct Config {
     /// How the rate changes over the run. Without it the rate stays.
     pub shape: Option<Shape>,
     /// A file with the time and the contents of each request, instead of `rate`, `arrivals` and `shape`: JSON lines as
-    /// `longhaul load --record` writes them. Relative to the scenario file. A request without contents is drawn from
-    /// `mix`. Nothing is known of the others, so every valid answer to them is right. Must not be longer than the load.
+    /// `longhaul load --record` writes them. The path is relative to the scenario file. A request without contents is
+    /// drawn from `mix`. For all others every valid answer is right, because the right answer is unknown. The file must
+    /// not be longer than the load.
     pub replay: Option<PathBuf>,
     /// The target of requests: the webhook itself, or an API server that calls the webhook. Through the API server a
     /// request is one of a user (create, label, set image, delete, …), objects are stored and deleted again, and a
     /// request may take 30 s. The webhook's own timeout then comes from its registration, not from `timeout`.
     #[serde(default, skip_serializing_if = "Through::is_webhook")]
     pub through: Through,
-    /// The kind of client that sends them.
+    /// The kind of client that sends requests.
     #[serde(default)]
     pub client: Client,
-    /// The users' actions, in relative weights.
+    /// Users' actions, each with its relative weight.
     #[serde(default = "Mix::usual")]
     pub mix: Mix,
     /// Instead of `mix`: objects of any kind that are created, changed and deleted, and the webhooks that are called
-    /// for them. Default, if the subject has webhooks of its own (`install: {webhooks: FILE}`): the churned objects,
-    /// and objects made from the definitions under `controlPlane.manifests` of kinds that the webhooks' rules name.
+    /// for them. Default, if the subject has its own webhooks (`install: {webhooks: FILE}`): the churned objects, and
+    /// objects made from the definitions under `controlPlane.manifests` of kinds that the webhooks' rules name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<super::Own>,
-    /// How long a call may take, whole seconds from 1s to 30s; sent as `?timeout=10s` as kube-apiserver does.
+    /// How long a call may take, whole seconds from 1s to 30s. The call's URL contains it as `?timeout=10s`, as with
+    /// kube-apiserver.
     #[serde(default = "default_timeout")]
     pub timeout: Span,
-    /// The size of the reviews, within 2 %. Each grows like real objects do: more containers, environment, volumes,
-    /// annotations, files. Kinds that cannot be so small or so large (a scale, an eviction, a workload in less than 4
-    /// KiB, a Namespace in more than 200 KiB) come as near as they can. Without it reviews have their natural size.
+    /// The size of the reviews, within 2 %. Objects grow as real objects do: more containers, environment, volumes,
+    /// annotations, files. Some kinds cannot be so small or so large: a scale, an eviction, a workload in less than 4
+    /// KiB, a Namespace in more than 200 KiB. They come as near as they can. Without `size`, reviews have their natural
+    /// size.
     pub size: Option<Size>,
-    /// The most calls in flight at once. A request above that number is counted as overflow.
+    /// The most calls in flight at once. A request beyond this limit counts as overflow.
     #[serde(default = "default_max_in_flight")]
     pub max_in_flight: u32,
-    /// Threads that send, 1 to 64. Each has its share of the plan and of `maxInFlight`, and connections of its own, as each
-    /// of several kube-apiservers has.
+    /// The number of threads that send, 1 to 64. As with several kube-apiservers, each has its own connections, and its
+    /// share of the plan and of `maxInFlight`.
     #[serde(default = "default_threads")]
     pub threads: u32,
-    /// Whether TLS sessions are resumed. kube-apiserver does not.
+    /// Whether TLS sessions are resumed; kube-apiserver does not resume them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tls_resumption: bool,
-    /// The number of calls after which a connection is closed, for a steady churn of connections (not with `client:
+    /// The number of calls after which a connection is closed, so that connections change steadily (not with `client:
     /// no-reuse`).
     pub calls_per_connection: Option<u32>,
-    /// HTTP/2 connections of each thread, 1 to 100 (`client: http2` only); a call goes over the one with the fewest. Left
-    /// out: one.
+    /// The number of HTTP/2 connections of each thread, 1 to 100 (`client: http2` only). A call uses the connection
+    /// with the fewest calls. Default: one.
     pub connections: Option<u32>,
-    /// Clients that attack the webhook beside the reviews, by frames of HTTP/2 that no library writes.
+    /// Clients that attack the webhook beside the reviews, by HTTP/2 frames that no library writes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attacks: Vec<Attack>,
-    /// The senders, if not the harness itself: workers that begin together, each with its share of the plan and of
-    /// `maxInFlight`; their measurements are added. If the control plane has nodes, they are Pods of one Job, else
-    /// processes of this machine. They know the images as they are before the run, so nothing in the run may change the
-    /// right answers.
+    /// Workers that send instead of the harness itself. They begin together, and each has its share of the plan and of
+    /// `maxInFlight`; their measurements are added. If the control plane has nodes, workers are Pods of one Job,
+    /// otherwise processes of this machine. Workers know the images as they are before the run, so nothing in the run
+    /// may change the right answers.
     pub workers: Option<Workers>,
 }
 
@@ -110,8 +113,8 @@ pub struct Config {
 pub struct Workers {
     /// The number of workers, 1 to 64.
     pub count: u32,
-    /// For Pods in a cluster that only a kubeconfig names: an image whose entry point is this very `longhaul` and that
-    /// the cluster can pull. Elsewhere an image is made of this program and loaded.
+    /// Only for Pods in a cluster that a kubeconfig names: an image that the cluster can pull, and whose entry point is
+    /// the same `longhaul`. For other clusters an image is made of this program and loaded.
     pub image: Option<String>,
 }
 
@@ -119,10 +122,10 @@ pub struct Workers {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Through {
-    /// The webhook, as if from an API server.
+    /// The webhook itself, which gets reviews as from an API server.
     #[default]
     Webhook,
-    /// The API server of the control plane, which calls the webhook that is registered there.
+    /// The control plane's API server, which calls the webhooks that are registered there.
     Apiserver,
 }
 
@@ -137,17 +140,18 @@ impl Through {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Client {
-    /// Like kube-apiserver: HTTP/1.1 over TLS, at most 25 idle connections kept 90 s, more when busy.
+    /// Like kube-apiserver: HTTP/1.1 over TLS; at most 25 idle connections are kept for 90 s, and more are opened when
+    /// needed.
     #[default]
     Apiserver,
-    /// HTTP/2: one connection for each thread unless `connections` says otherwise, one stream for each call.
+    /// HTTP/2: one stream for each call, and one connection for each thread unless `connections` is set.
     Http2,
     /// A new HTTP/1.1 connection for each call.
     NoReuse,
 }
 
 impl Client {
-    /// The text for people.
+    /// The kind of client as text.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Apiserver => "as kube-apiserver (HTTP/1.1, at most 25 idle connections)",
@@ -158,13 +162,13 @@ impl Client {
 }
 
 impl Config {
-    /// The due times of requests in a run of this length; refuses settings that do not fit into it. Reads the file of a
-    /// replay.
+    /// The planned times of requests in a run of this length. Refuses settings that do not fit the length, and reads
+    /// the file of a replay.
     pub fn schedule(&self, seed: u64, length: Duration) -> Result<Schedule, Error> {
         self.schedule_and_reviews(seed, length).map(|(schedule, _)| schedule)
     }
 
-    /// Like [`Self::schedule`], with the contents of a replay.
+    /// The planned times, and the contents of a replay; see [`Self::schedule`].
     pub(super) fn schedule_and_reviews(
         &self,
         seed: u64,
@@ -206,12 +210,12 @@ impl Config {
         Ok(schedule)
     }
 
-    /// Whether the project's own webhooks decide which objects are sent.
+    /// Whether the rules of the project's own webhooks decide which objects are sent.
     pub fn is_left_to_webhooks(&self) -> bool {
         self.through == Through::Webhook && self.objects.is_empty() && self.replay.is_none()
     }
 
-    /// Refuses settings that only direct load supports.
+    /// Refuses settings that only load sent directly to the webhook supports.
     pub(super) fn check_through(&self) -> Result<(), Error> {
         let alone = "needs load that is sent to the webhook itself: leave it out, or leave `through` out";
         if self.replay.is_some() {
@@ -246,7 +250,7 @@ impl Config {
         Ok(())
     }
 
-    /// Refuses settings that make no sense, and names the key and what to write.
+    /// Refuses settings that cannot work; the error names the key and says what to write.
     pub fn check(&self) -> Result<(), Error> {
         let per_second = self.rate.as_per_second();
         if self.replay.is_some() && per_second > 0.0 {
@@ -334,20 +338,21 @@ impl Config {
     }
 }
 
-/// The contents of a replay's file beside its times.
+/// The contents of a replay file without its times.
 pub(super) struct Replayed {
-    /// Its distinct reviews.
+    /// The distinct reviews in the file.
     pub reviews: Vec<Recorded>,
-    /// Whether some requests have no contents.
+    /// Whether some requests in the file have no contents.
     pub has_open: bool,
 }
 
-/// Rounded up to whole milliseconds: with a smaller value in the message, the user's next try would be refused again.
+/// Rounds a time up to whole milliseconds. A message with a smaller value would lead the user to a value that is
+/// refused again.
 fn round_up(time: Duration) -> Duration {
     Duration::from_millis(u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }
 
-/// Refuses images that the oracle could not judge.
+/// Refuses images for which no right answer can be computed.
 pub(super) fn check_images(images: &[Image]) -> Result<(), Error> {
     let refuse = |problem: String| Err(Error::Images { problem });
     for image in images {

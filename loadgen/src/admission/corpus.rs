@@ -1,7 +1,7 @@
-//! The corpus: a bounded set of user actions, each already expanded to the reviews that Kubernetes sends for it. Pure.
+//! The corpus: a bounded set of user actions, each with the reviews that Kubernetes sends for it. Pure.
 //!
-//! A denied action ends with its denial: if a Deployment is refused, there is no `ReplicaSet`. Controllers make their
-//! objects from an admitted object with its pins, so those reviews are right without a patch.
+//! A denied action ends with its denial: if a Deployment is denied, no `ReplicaSet` follows. Controllers copy the
+//! pinned images of an admitted object into their objects, so the right answer to those reviews needs no patch.
 
 mod actions;
 mod expand;
@@ -23,13 +23,13 @@ use super::truth::Truth;
 use crate::Size;
 use crate::arrivals::Recorded;
 
-/// Different instances of each action. Enough that no two neighbouring requests look alike.
+/// Number of variants of each action, enough that two neighbouring requests always look different.
 pub(super) const VARIANTS: usize = 16;
-/// The size after which no further variants are made: large reviews get fewer variants, but each action has one,
-/// whatever its size.
+/// The size of the corpus in bytes after which no further variants are made. Large reviews have fewer variants, but
+/// each action has one, whatever its size.
 const MOST_BYTES: usize = 32 << 20;
 const MOST: Most = Most { variants: VARIANTS, bytes: MOST_BYTES };
-/// Image names for unknown webhooks. The host is reserved for examples (RFC 2606), so no server answers there.
+/// Image names for unknown webhooks. The host is reserved for examples (RFC 2606), so no registry answers.
 const INVENTED: [&str; 6] = [
     "shop/cart:1.4.2",
     "shop/ledger:7",
@@ -39,17 +39,17 @@ const INVENTED: [&str; 6] = [
     "ml/model:latest",
 ];
 
-/// Templates, and for each action the sequences of template numbers that its variants send.
+/// All templates of reviews, and for each variant of an action the numbers of the templates that it sends, in order.
 #[derive(Debug)]
 pub(super) struct Corpus {
     templates: Vec<Template>,
     actions: Vec<(Action, Vec<Vec<u32>>)>,
-    /// Sequences of a project's own objects, by weight, instead of actions.
+    /// Instead of actions: sequences of template numbers for a project's own objects, with weights.
     own: Vec<(u32, Vec<Vec<u32>>)>,
-    /// Paths of templates that do not use path 0; the first one is the target's.
+    /// The paths of the templates; the first path is that of the target.
     paths: Vec<String>,
     truth: Arc<Truth>,
-    /// The observer of every answer, once it is set.
+    /// The observer of every answer, if one is set.
     answers: Arc<OnceLock<Arc<dyn Answers>>>,
 }
 
@@ -60,13 +60,13 @@ struct Most {
 }
 
 impl Corpus {
-    /// Reviews whose right answers follow from the images.
+    /// A corpus whose right answers follow from the images.
     pub(super) fn build(mix: &Mix, size: Option<Size>, seed: u64, images: &[Image]) -> Self {
         let digests = oracle::digests(images);
         Self::expanded(mix, MOST, Expand::new(seed, size, images, Some(&digests)))
     }
 
-    /// Reviews of unknown images: any valid answer is right, and the requested action goes on.
+    /// A corpus with unknown images: any valid answer is right, and the action always continues.
     pub(super) fn for_any_webhook(mix: &Mix, size: Option<Size>, seed: u64) -> Self {
         let images: Vec<Image> =
             INVENTED.iter().map(|name| Image::new(format!("registry.example.com/{name}"), None)).collect();
@@ -100,20 +100,20 @@ impl Corpus {
         corpus
     }
 
-    /// One template for all actions of the mix.
+    /// A corpus in which one template serves all actions of the mix.
     pub(super) fn only(mix: &Mix, template: Template) -> Self {
         let wanted = mix.weights().into_iter().filter(|&(_, weight)| weight > 0);
         let actions = wanted.map(|(action, _)| (action, vec![vec![0]])).collect();
         Self { templates: vec![template], actions, ..Self::empty() }
     }
 
-    /// Reviews of a project's own objects.
+    /// A corpus with reviews of a project's own objects.
     pub(super) fn own(objects: &[Own], seed: u64) -> Self {
         let Reviews { templates, paths, sequences } = own::reviews(objects, seed);
         Self { templates, paths, own: sequences, ..Self::empty() }
     }
 
-    /// A copy with some templates replaced.
+    /// A copy of the corpus with some templates replaced.
     pub(super) fn with(&self, changed: Vec<(u32, Template)>) -> Self {
         let mut templates: Vec<Template> = self.templates.iter().map(Template::again).collect();
         for (number, template) in changed {
@@ -129,12 +129,12 @@ impl Corpus {
         &self.paths
     }
 
-    /// The sequences of a project's own objects.
+    /// The sequences of template numbers for a project's own objects.
     pub(super) fn sequences(&self) -> impl Iterator<Item = &[u32]> {
         self.own.iter().flat_map(|(_, sequences)| sequences.iter().map(Vec::as_slice))
     }
 
-    /// One of these sequences, drawn at random; none if there are actions instead.
+    /// A random sequence for a project's own objects; `None` if the corpus has actions instead.
     pub(super) fn draw_own(&self, rng: &mut ChaCha8Rng) -> Option<&[u32]> {
         let total: u32 = self.own.iter().map(|(weight, _)| weight).sum();
         if total == 0 {
@@ -150,20 +150,20 @@ impl Corpus {
         None
     }
 
-    /// Adds reviews from a recording. Returns the number of the first of them.
+    /// Adds reviews from a recording; returns the template number of the first one.
     pub(super) fn add(&mut self, recorded: Vec<Recorded>) -> u32 {
         let first = u32::try_from(self.templates.len()).expect("a few thousand templates at most");
         self.templates.extend(recorded.into_iter().map(Template::recorded));
         first
     }
 
-    /// A corpus without reviews, for recordings that bring every one.
+    /// A corpus without reviews, for recordings that contain all reviews.
     pub(super) fn empty() -> Self {
         let (templates, actions, own) = (Vec::new(), Vec::new(), Vec::new());
         Self { templates, actions, own, paths: vec![String::new()], truth: Arc::default(), answers: Arc::default() }
     }
 
-    /// The facts on which the right answers depend over time.
+    /// Facts that change right answers during the load.
     pub(super) fn truth(&self) -> &Arc<Truth> {
         &self.truth
     }
@@ -181,24 +181,24 @@ impl Corpus {
         &self.templates[number as usize]
     }
 
-    /// The reviews of one variant of the action, drawn at random.
+    /// The template numbers of a random variant of the action.
     pub(super) fn draw(&self, action: Action, rng: &mut ChaCha8Rng) -> &[u32] {
         let Some((_, variants)) = self.actions.iter().find(|(known, _)| *known == action) else { return &[] };
         &variants[rng.random_range(0..variants.len())]
     }
 
-    /// Every action with its variants.
+    /// All actions, each with its variants.
     pub(super) fn actions(&self) -> &[(Action, Vec<Vec<u32>>)] {
         &self.actions
     }
 }
 
-/// The choice of images for a variant, so that every action is both admitted and denied if the images allow it.
+/// The choice of images for a variant. Every action is both admitted and denied if the images allow that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pick {
-    /// Images that may run.
+    /// Only images that may run.
     Existing,
-    /// Images of which one must not run.
+    /// Images of which exactly one must not run.
     OneMissing,
     Any,
 }

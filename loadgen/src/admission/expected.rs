@@ -4,15 +4,16 @@ use super::image::Refusal;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Expected {
-    /// These images must not run. `images` are all that exist, as in an admission.
+    /// The object must be denied because of the images in `refused`. `images` are those that exist.
     Deny { images: Vec<Field>, refused: Vec<Refused> },
-    /// Every image of the object, with the value that must be in the field in the end.
+    /// The object must be allowed. `images` are all its images, each with the value that the field must have in the
+    /// end.
     Allow { images: Vec<Field> },
-    /// The object is allowed, with any patch.
+    /// The object must be allowed, with any patch or none.
     Admit,
-    /// The object is refused.
+    /// The object must be denied.
     Refuse,
-    /// The right answer of this webhook is unknown: any answer that kube-apiserver accepts is right.
+    /// The right answer is unknown: any answer that kube-apiserver accepts is right.
     Any,
 }
 
@@ -27,17 +28,17 @@ impl Expected {
 pub(super) struct Refused {
     pub written: String,
     pub why: Refusal,
-    /// Whether the denial has to name it and its class.
+    /// Whether the denial must name the image and the class of its refusal.
     pub named: bool,
 }
 
-/// One image field of an object.
+/// An image field of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Field {
     pub pointer: String,
     pub written: String,
     pub right: String,
-    /// Whether the registry may have to be asked about it, for its digest or for its signatures.
+    /// Whether the webhook may have to ask the registry for the image's digest or its signatures.
     pub asked: bool,
 }
 

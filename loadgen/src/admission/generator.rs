@@ -1,9 +1,9 @@
 //! A generator thread: sends its share of the plan over its own connections, and records the answers.
 //!
-//! One thread, one poll, no task and no lock that another thread holds for long. Whenever the thread wakes, due
-//! requests are sent before any answer is read, and between two answers it checks for newly due requests. `calls.rs`
-//! handles calls, `pool.rs` connections: `exclusive.rs` for HTTP/1.1, where each connection has one call at a time,
-//! `shared.rs` for HTTP/2.
+//! One thread with one poll, without async tasks, and without a lock that another thread holds for long. When the
+//! thread wakes, it sends due requests before it reads any answer. Between two answers it looks for further due
+//! requests. `calls.rs` handles calls and `pool.rs` connections: `exclusive.rs` for HTTP/1.1, with one call at a time
+//! on a connection, and `shared.rs` for HTTP/2.
 
 mod calls;
 mod exclusive;
@@ -33,36 +33,36 @@ use head::Head;
 use overdue::{Overdue, Turn};
 use pool::Pool;
 
-/// `MaxIdleConnsPerHost` of kube-apiserver's webhook clients.
+/// Most idle connections: `MaxIdleConnsPerHost` of kube-apiserver's webhook clients.
 const IDLE_MAX: usize = 25;
-/// Requests that may be due and unsent while answers are read. More would only be late.
+/// Most requests that may be due and unsent while answers are read. Further ones would only be late.
 const QUEUE: usize = 1024;
-/// Requests sent before answers are read, if more are due than can be sent.
+/// Most requests that are sent before answers are read, if many are due.
 const SENT_A_TURN: usize = 64;
-/// Events taken from one poll.
+/// Most events that one poll returns.
 const EVENTS: usize = 128;
-/// The interval at which idle and opening connections are checked, and the longest sleep.
+/// How often idle and opening connections are checked; also the longest sleep.
 const SWEEP: Duration = Duration::from_secs(1);
 
 const ALARM: Token = Token(0);
 const WAKER: Token = Token(1);
-/// The first token of connections.
+/// The first poll token of connections.
 const FIRST_CONNECTION: usize = 2;
 
-/// The settings of a thread.
+/// The settings of a generator thread.
 pub(super) struct Setup {
     corpus: Arc<Corpus>,
     peer: Peer,
     protocol: Protocol,
     timeout: Duration,
     in_flight_max: usize,
-    /// The most calls that a connection carries.
+    /// The number of calls after which a connection is closed.
     calls_max: u32,
-    /// Whether the thread polls its sockets again and again instead of sleeping.
+    /// Whether the thread polls its sockets without pause instead of sleeping.
     awake: bool,
 }
 
-/// The protocol, and the number of connections; with one head for each path of the corpus.
+/// The protocol with the head for each path of the corpus, and for HTTP/2 the number of connections.
 enum Protocol {
     Http1 { heads: Vec<Head>, idle_max: usize },
     Http2 { heads: Vec<http2::Head>, connections: usize },
@@ -93,7 +93,7 @@ impl Setup {
         Ok(Self { corpus, peer: endpoint.peer()?, protocol, timeout, in_flight_max, calls_max, awake: false })
     }
 
-    /// For a closed loop: keeps this many idle connections of HTTP/1.1.
+    /// Keeps this many idle HTTP/1.1 connections, for a closed loop.
     pub(super) fn keeping(mut self, connections: usize) -> Self {
         if let Protocol::Http1 { idle_max, .. } = &mut self.protocol {
             *idle_max = connections;
@@ -116,7 +116,7 @@ pub(super) struct Generator {
     poll: Poll,
     alarm: Alarm,
     scratch: Scratch,
-    /// Due requests that are not yet begun, at most [`QUEUE`].
+    /// Requests that are due and not yet begun, at most [`QUEUE`].
     due: VecDeque<Due<plan::Request>>,
     calls: Slab<Call>,
     deadlines: Deadlines,
@@ -155,7 +155,7 @@ impl Generator {
         Ok((generator, waker))
     }
 
-    /// Runs until it is stopped and its calls are over.
+    /// Runs until the thread is stopped and all its calls have ended.
     pub(super) fn run(mut self) {
         let mut events = Events::with_capacity(EVENTS);
         if self.source.is_closed_loop() {
@@ -189,7 +189,7 @@ impl Generator {
         Ok(())
     }
 
-    /// Sends due requests and sleeps until something happens. False if only a signal came.
+    /// Sends due requests and sleeps until something happens. Returns false if only a signal came.
     fn wake(&mut self, events: &mut Events) -> io::Result<bool> {
         self.send_due();
         let now = Instant::now();
@@ -207,7 +207,7 @@ impl Generator {
         }
     }
 
-    /// Handles the events. The clock is read after them.
+    /// Handles the events. The clock is read after the events.
     fn act(&mut self, events: &Events, clock: impl Fn() -> Instant) {
         // A request must not go over a connection that the server has already closed.
         for event in events {
@@ -238,7 +238,7 @@ impl Generator {
         }
     }
 
-    /// The longest time that the poll may sleep.
+    /// The time until the poll must return.
     fn timeout(&mut self) -> io::Result<Option<Duration>> {
         if !self.due.is_empty() || !self.pool.unread.is_empty() || self.setup.awake {
             return Ok(Some(Duration::ZERO));
@@ -252,7 +252,7 @@ impl Generator {
         self.alarm.timeout(at)
     }
 
-    /// Begins due requests, up to a bound.
+    /// Begins due requests, at most [`SENT_A_TURN`].
     fn send_due(&mut self) {
         let mut now = Instant::now();
         for _ in 0..SENT_A_TURN {
@@ -264,7 +264,7 @@ impl Generator {
         self.write_unwritten();
     }
 
-    /// Moves due requests from the plan to the queue; those that find it full are overflow.
+    /// Moves due requests from the plan to the queue. A request that finds the queue full is overflow.
     fn pull(&mut self, now: Instant) {
         while let Some(due) = self.source.due(now, self.occupied()) {
             self.shared.counts.planned_one();
@@ -276,12 +276,12 @@ impl Generator {
         }
     }
 
-    /// Calls that occupy a closed loop: calls that are not over, or that would leave no place for a further one.
+    /// Number of calls in flight or due; `usize::MAX` if no stream would be free for a further call.
     fn occupied(&self) -> usize {
         if self.room() <= self.due.len() { usize::MAX } else { self.calls.len() + self.due.len() }
     }
 
-    /// Requests that were due before the stop count as planned, later ones do not.
+    /// Counts requests that were due before the stop as planned; later requests do not count.
     fn last_due(&mut self) {
         self.pull(Instant::now());
         self.source.close();

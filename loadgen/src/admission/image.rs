@@ -4,13 +4,14 @@
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Image {
-    /// As a user writes it, without a digest: `registry:5000/team/app:1.2`.
+    /// The reference as a user writes it, without a digest: `registry:5000/team/app:1.2`.
     pub reference: String,
-    /// Its digest, `sha256:` and 64 hex digits. `None`: the image does not exist, and the right verdict is a denial.
+    /// The image's digest: `sha256:` and 64 hex digits. `None` means that the image does not exist, and the right
+    /// answer is a denial.
     pub digest: Option<String>,
-    /// The result of its signatures, if the webhook checks them; `None` if it does not.
+    /// The result of checking the image's signatures; `None` if the webhook does not check signatures.
     pub verified: Option<Result<(), Refusal>>,
-    /// Whether only attacks name it.
+    /// Whether only attacks use the image.
     pub hostile: bool,
 }
 
@@ -22,9 +23,9 @@ pub enum Refusal {
     Missing,
     /// No acceptable signature is attached.
     Unsigned,
-    /// The signatures are not by trusted signers, or there are too few of them.
+    /// The signatures are not by trusted signers, or too few of them are.
     Invalid,
-    /// The attached signatures are for another image.
+    /// The attached signatures are made for another image.
     Mismatch,
 }
 
@@ -34,7 +35,7 @@ impl Image {
         Self { reference: reference.into(), digest, verified: None, hostile: false }
     }
 
-    /// Why it must not run, if it must not.
+    /// Why the image must not run; `None` if it may run.
     pub(super) fn refused(&self) -> Option<Refusal> {
         if self.digest.is_none() {
             return Some(Refusal::Missing);
@@ -44,7 +45,7 @@ impl Image {
 }
 
 impl Refusal {
-    /// The class, as a denial names it.
+    /// The name of the class in a denial.
     pub fn name(self) -> &'static str {
         match self {
             Self::Missing => "not-found",
@@ -54,7 +55,7 @@ impl Refusal {
         }
     }
 
-    /// The text for people.
+    /// The class as text for people.
     pub(super) fn describe(self) -> &'static str {
         match self {
             Self::Missing => "does not exist",

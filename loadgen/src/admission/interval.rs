@@ -1,5 +1,5 @@
-//! [`Interval`]: the load's counts and measurements since the last call of `take`. Pure; owned by the worker until it
-//! is taken.
+//! [`Interval`]: counts and measurements of the load since the last call of `take`. Pure; one worker owns an interval
+//! until it is taken.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::examples::{self, Examples};
 use crate::failure::{Class, Failure};
 use crate::histogram;
 
-/// Adds the listed fields one by one. Another process may send any number, so sums saturate at the highest one.
+/// Adds two values field by field. Another process may send any numbers, so a sum stops at the highest number.
 macro_rules! counts {
     ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* pub $count:ident: u64,)+ }) => {
         $(#[$about])*
@@ -28,10 +28,11 @@ macro_rules! counts {
 }
 
 counts! {
-    /// The outcomes of requests, as numbers that add up. Records and messages between processes carry them unchanged.
+    /// The numbers of requests by outcome, which can be added up. Records and messages between processes contain them
+    /// unchanged.
     ///
-    /// Over a whole run `planned == sent + overflow` and `sent` is the sum of the outcomes and `abandoned`; in one
-    /// interval calls in flight make the difference.
+    /// Over a whole run, `planned == sent + overflow`, and `sent` is the sum of the outcomes and `abandoned`. In a
+    /// single interval, calls in flight make a difference.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
     #[serde(rename_all = "camelCase", deny_unknown_fields)]
     pub struct Counts {
@@ -39,101 +40,104 @@ counts! {
         pub planned: u64,
         /// Requests whose call was begun.
         pub sent: u64,
-        /// Requests dropped unsent, because the in-flight limit or the stream limit was reached or the worker was behind.
+        /// Requests that were not sent, because the limit of calls in flight or of streams was reached, or the worker
+        /// was late.
         pub overflow: u64,
-        /// Valid answers that admit.
+        /// Valid answers that allow the request.
         pub allowed: u64,
-        /// Valid answers that deny.
+        /// Valid answers that deny the request.
         pub denied: u64,
-        /// Any HTTP status but 200, and exchanges that broke off.
+        /// Answers with an HTTP status other than 200, and exchanges that broke off.
         pub http_error: u64,
-        /// No complete answer within the timeout.
+        /// Calls without a complete answer within the timeout.
         pub timeout: u64,
-        /// No TCP connection.
+        /// Calls for which no TCP connection could be made.
         pub connect: u64,
-        /// No TLS session.
+        /// Calls for which no TLS session could be made.
         pub tls: u64,
-        /// HTTP 200 with an answer that kube-apiserver would not accept.
+        /// Answers with HTTP 200 that kube-apiserver would not accept.
         pub invalid_response: u64,
-        /// Calls cut off when the load was stopped and the drain time was over. Not the subject's fault.
+        /// Calls that were cut off because the load was stopped and the drain time was over. The subject is not at
+        /// fault.
         pub abandoned: u64,
-        /// Requests that were sent once more, over another connection or stream, because the server had certainly not
-        /// processed them. No outcome: a call may be sent again several times and ends once.
+        /// Requests that were sent again over another connection or stream, because the server had certainly not
+        /// processed them. This is no outcome: a call may be sent again several times, but it ends once.
         pub sent_again: u64,
-        /// Denials that are right only because a registry was sick. HTTP 500 in answer to an UPDATE is one of them,
-        /// because it leaves the decision to the webhook's failurePolicy.
+        /// Denials that are right only because a registry has a fault. An HTTP 500 in answer to an UPDATE is one of
+        /// them, because it leaves the decision to the webhook's failurePolicy.
         #[serde(default, skip_serializing_if = "is_none")]
         pub unavailable: u64,
-        /// Admissions with a locked image whose tag has another digest now.
+        /// Allowed requests with a locked image whose tag has another digest now.
         #[serde(default, skip_serializing_if = "is_none")]
         pub moved: u64,
-        /// Admissions among `moved` that pin the image to another digest than the locked one.
+        /// Allowed requests among `moved` in which the image is pinned to another digest than the locked one.
         #[serde(default, skip_serializing_if = "is_none")]
         pub unlocked: u64,
-        /// Valid answers that differ from the right one.
+        /// Valid answers that are not the right answer.
         pub wrong_verdicts: u64,
-        /// Wrong answers that admit although an image does not exist, or without every image pinned as it must be.
+        /// Wrong answers that allow a request although an image does not exist or an image is not pinned as it must be.
         pub wrong_allows: u64,
     }
 }
 
-/// Counts and latencies since the last `take`. Histograms hold microseconds, 1 us to 120 s, 3 significant digits.
+/// Counts and latencies since the last call of `take`. Histograms contain microseconds, from 1 us to 120 s with 3
+/// significant digits.
 #[derive(Debug, Clone)]
 pub struct Interval {
-    /// The outcomes of requests.
+    /// The numbers of requests by outcome.
     pub counts: Counts,
-    /// From the planned time to the end of the answer, admitted.
+    /// Time from the planned time to the end of the answer, for allowed requests.
     pub response_allowed: Histogram<u64>,
-    /// From the planned time to the end of the answer, denied.
+    /// Time from the planned time to the end of the answer, for denied requests.
     pub response_denied: Histogram<u64>,
-    /// From the planned time to the failure, every other outcome.
+    /// Time from the planned time to the failure, for every other outcome.
     pub response_error: Histogram<u64>,
-    /// From the real start of the call (connecting included) to its end, every outcome.
+    /// Time from the real start of the call, including connecting, to its end, for every outcome.
     pub service: Histogram<u64>,
-    /// From the planned time to the real start of the call: the generator's own lateness.
+    /// Time from the planned time to the real start of the call, which is the generator's own lateness.
     pub lateness: Histogram<u64>,
-    /// At most five distinct texts of failures and wrong verdicts.
+    /// Texts of failures and wrong answers: at most five, all different.
     pub examples: Vec<String>,
-    /// The calls with the longest response times, longest first, at most [`SLOWEST`].
+    /// The calls with the longest response times, longest first; at most [`SLOWEST`].
     pub slowest: Vec<Slow>,
-    /// Bytes in the bodies of all complete answers, as they came over the wire.
+    /// Bytes in the bodies of all complete answers, as they were received.
     pub answer_bytes: u64,
-    /// Whether each call waited for the end of another ([`super::Load::saturate`]): then no call is late and none
+    /// Whether each call waited for the end of another call ([`super::Load::saturate`]). If so, no call is late, none
     /// overflows, and latencies show nothing about users.
     pub closed_loop: bool,
 }
 
-/// One slow call and its phases.
+/// A slow call and the phases of its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slow {
     /// The request: `Deployment CREATE shop/cart`.
     pub label: String,
     pub outcome: Outcome,
-    /// The phases of its time. Their sum is the response time.
+    /// The phases of the call's time, which add up to the response time.
     pub phases: Phases,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Outcome {
-    /// A valid answer that admits.
+    /// A valid answer that allows the request.
     Allowed,
-    /// A valid answer that denies.
+    /// A valid answer that denies the request.
     Denied,
-    /// Any HTTP status but 200, or the exchange broke off.
+    /// An HTTP status other than 200, or an exchange that broke off.
     HttpError,
-    /// No complete answer within the timeout.
+    /// No complete answer came within the timeout.
     Timeout,
-    /// No TCP connection.
+    /// No TCP connection could be made.
     Connect,
-    /// No TLS session.
+    /// No TLS session could be made.
     Tls,
-    /// HTTP 200 with an answer that kube-apiserver would not accept.
+    /// An answer with HTTP 200 that kube-apiserver would not accept.
     InvalidResponse,
 }
 
 impl Outcome {
-    /// The text for people.
+    /// The outcome as text for people.
     pub fn text(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",
@@ -159,18 +163,18 @@ impl From<Class> for Outcome {
     }
 }
 
-/// The time of a call from its planned moment to its end.
+/// The phases of a call's time, from its planned time to its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Phases {
-    /// Until it was begun, and until a connection was free or dialled.
+    /// The time until the call was begun, and until a connection was idle or dialled.
     pub queue: Duration,
-    /// The TCP handshake that it waited for. Zero on an existing connection.
+    /// The TCP handshake for which the call waited; zero on an existing connection.
     pub connect: Duration,
-    /// The TLS handshake that it waited for. Zero on an existing connection.
+    /// The TLS handshake for which the call waited; zero on an existing connection.
     pub tls: Duration,
-    /// From the request to the first byte of the answer.
+    /// The time from the request to the first byte of the answer.
     pub wait: Duration,
-    /// From the first byte of the answer to its end.
+    /// The time from the first byte of the answer to its end.
     pub body: Duration,
 }
 
@@ -180,7 +184,7 @@ impl Phases {
     }
 }
 
-/// Slow calls that an interval keeps. Enough to see what they have in common.
+/// Most slow calls that an interval keeps; enough to see their common properties.
 pub const SLOWEST: usize = 10;
 
 impl Default for Interval {
@@ -201,7 +205,7 @@ impl Default for Interval {
 }
 
 impl Interval {
-    /// Counts an answer with its time from the call and from the plan.
+    /// Counts an answer, with its time from the call's start and from the planned time.
     pub(super) fn answered(
         &mut self,
         (service, response): (Duration, Duration),
@@ -260,12 +264,12 @@ impl Interval {
         self.closed_loop |= other.closed_loop;
     }
 
-    /// Calls that did not end in a valid answer.
+    /// Number of calls that did not end with a valid answer.
     pub fn errors(&self) -> u64 {
         self.counts.errors()
     }
 
-    /// The response times of all outcomes together: a client waits for an error as well.
+    /// The response times of all outcomes together, because a client also waits for an error.
     pub fn response(&self) -> Histogram<u64> {
         let mut all = self.response_allowed.clone();
         histogram::add(&mut all, &self.response_denied);
@@ -274,21 +278,22 @@ impl Interval {
     }
 }
 
-/// Load without a scenario has no sick registry, and the messages between its processes stay unchanged.
+/// Whether a count is 0 and left out of messages. Load without a scenario has no faulty registry, and the messages
+/// between its processes stay unchanged.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_none(count: &u64) -> bool {
     *count == 0
 }
 
 impl Counts {
-    /// Calls that did not end in a valid answer.
+    /// Number of calls that did not end with a valid answer.
     pub fn errors(&self) -> u64 {
         let classes = [self.http_error, self.timeout, self.connect, self.tls, self.invalid_response];
         classes.into_iter().fold(0, u64::saturating_add)
     }
 }
 
-/// Collects an interval. One thread writes, `take` swaps.
+/// Collects the counts and measurements of an interval. One thread writes; `take` swaps recorders.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     interval: Interval,
@@ -296,12 +301,12 @@ pub(super) struct Recorder {
     slowest: Slowest,
 }
 
-/// The duration of a call.
+/// The durations of a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
-    /// From its planned time to its end, by phase.
+    /// The time from the planned time to the end, by phase.
     pub phases: Phases,
-    /// From its real start to its end.
+    /// The time from the real start to the end.
     pub service: Duration,
 }
 
@@ -311,7 +316,7 @@ impl Recorder {
         histogram::record(&mut self.interval.lateness, lateness);
     }
 
-    /// `template` is the number of the call's template in the corpus.
+    /// Counts a valid answer. `template` is the number of the call's template in the corpus.
     pub(super) fn answered(&mut self, times: Times, template: u32, mut judgement: Judgement) {
         let response = times.phases.response();
         self.interval.counts.unavailable += u64::from(judgement.unavailable);
@@ -330,7 +335,7 @@ impl Recorder {
         self.interval.failed((times.service, response), failure, &mut self.examples);
     }
 
-    /// A complete answer came, valid or not.
+    /// Counts a complete answer, valid or not.
     pub(super) fn received(&mut self, body_bytes: usize) {
         self.interval.answer_bytes = self.interval.answer_bytes.saturating_add(body_bytes as u64);
     }
@@ -350,11 +355,11 @@ impl Recorder {
     }
 }
 
-/// The longest calls so far; their texts are made on demand.
+/// The longest calls so far. Their texts are made only on demand.
 #[derive(Debug, Default)]
 struct Slowest {
     kept: Vec<(Duration, Phases, u32, Outcome)>,
-    /// Calls that are not longer than this are not kept.
+    /// The duration up to which calls are not kept.
     threshold: Duration,
 }
 
@@ -388,7 +393,7 @@ impl Slowest {
 mod tests {
     use super::*;
 
-    /// In any order of arrival, the longest calls are kept, longest first.
+    /// The longest calls are kept, longest first, in whatever order they end.
     #[test]
     fn the_slowest_are_kept() {
         let mut slowest = Slowest::default();
@@ -400,7 +405,7 @@ mod tests {
         assert_eq!(kept, (990..1000).rev().collect::<Vec<u128>>());
     }
 
-    /// A sum of another process's numbers neither wraps round nor ends the program.
+    /// A sum with another process's numbers neither wraps around nor ends the program.
     #[test]
     fn sums_stop_at_the_highest_number() {
         let mut counts = Counts { planned: u64::MAX, timeout: u64::MAX, tls: 5, ..Counts::default() };
@@ -408,7 +413,7 @@ mod tests {
         assert_eq!((counts.planned, counts.sent, counts.errors()), (u64::MAX, 3, u64::MAX));
     }
 
-    /// Counts and every histogram of both are in the sum, each in its own place.
+    /// The sum contains the counts and every histogram of both intervals, each in its field.
     #[test]
     fn adding_adds_everything() {
         let numbered = |from: u64| {
@@ -438,7 +443,7 @@ mod tests {
         assert_eq!(total.examples, ["0 0", "0 1", "0 2", "0 3", "100 0"], "as many as one interval may have");
     }
 
-    /// Adding intervals keeps the longest of both.
+    /// The sum of two intervals keeps the longest calls of both.
     #[test]
     fn adding_keeps_the_slowest_of_both() {
         let slow = |ms: u64| Slow {

@@ -1,4 +1,4 @@
-//! [`Load`]: a plan in progress. Owns the generator threads; takes and adds up their records.
+//! [`Load`]: a plan that is being sent. Owns the generator threads, and adds up their records.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,30 +16,31 @@ use super::shared::{Shared, Stop};
 use crate::open_loop::Planned;
 use crate::wire::{Endpoint, Tls};
 
-/// Connections of one thread in a closed loop. More would only wait for each other.
+/// Most connections of one thread in a closed loop. More connections would only wait for each other.
 const CLOSED_LOOP_MAX: usize = 10_000;
 
 /// The webhook under load.
 #[derive(Debug, Clone, Default)]
 pub struct Target {
-    /// `https://127.0.0.1:8443/mutate`.
+    /// The URL of the webhook: `https://127.0.0.1:8443/mutate`.
     pub url: String,
-    /// The name that its certificate must be for, as `<service>.<namespace>.svc`; empty: the host of the URL.
+    /// The name that the webhook's certificate must contain, such as `<service>.<namespace>.svc`. If empty, the host in
+    /// the URL.
     pub server_name: String,
-    /// The CA certificates that signed it, as PEM.
+    /// The CA certificates that signed the webhook's certificate, as PEM.
     pub ca_pem: String,
-    /// The client's certificate, for a server that asks for one.
+    /// The client's certificate, for a server that requires one.
     pub client_certificate: Option<ClientCertificate>,
-    /// The clock for checking its certificate, if it is not the machine's.
+    /// The clock by which the webhook's certificate is checked, if it is not the machine's clock.
     pub pace: Option<go_rules::tls::Pace>,
 }
 
-/// A certificate of the client with its private key. Neither is ever printed.
+/// A client certificate with its private key. Neither is ever printed.
 #[derive(Clone)]
 pub struct ClientCertificate {
-    /// The certificate, then those of its issuers, as PEM.
+    /// The certificate, followed by its issuers' certificates, as PEM.
     pub chain_pem: String,
-    /// Its private key as PEM: PKCS#8, PKCS#1 or SEC1.
+    /// The private key of the certificate as PEM: PKCS#8, PKCS#1 or SEC1.
     pub key_pem: String,
 }
 
@@ -49,7 +50,7 @@ impl std::fmt::Debug for ClientCertificate {
     }
 }
 
-/// Load in progress. Dropping it stops it at once.
+/// Load that is being sent. Dropping the value stops it at once.
 #[derive(Debug)]
 pub struct Load {
     threads: Vec<Thread>,
@@ -67,8 +68,8 @@ struct Thread {
 }
 
 impl Load {
-    /// Starts the threads. The first request is sent at `begin`; if that is past, overdue requests are sent at once and
-    /// count as late. Resolves the target's addresses, which may take seconds if its host is a name.
+    /// Starts the threads. The first request is sent at `begin`. If that time is past, overdue requests are sent at
+    /// once and count as late. The target's addresses are resolved first, which may take seconds if its host is a name.
     pub fn start(plan: Plan, target: &Target, begin: Instant) -> Result<Self, Error> {
         let config = plan.config().clone();
         let threads = config.threads as usize;
@@ -84,17 +85,17 @@ impl Load {
         Ok(load)
     }
 
-    /// Sends as fast as possible, for benchmarks and for finding a capacity only. Each thread has this many connections
-    /// (HTTP/2: streams, as far as the server allows), each with its next request as soon as the last is answered,
-    /// until the plan's requests are used up or the load is stopped. The plan's times do not count. This is a *closed*
-    /// loop, which hides the waiting that users would feel.
+    /// Sends as fast as possible, only for benchmarks and for finding a capacity. Each thread has this many connections
+    /// (with HTTP/2 as many streams as the server allows). On each of them the next request is sent as soon as the last
+    /// is answered, until the plan ends or the load is stopped. The planned times do not count. This is a *closed*
+    /// loop, which hides the waiting that users would notice.
     pub fn saturate(plan: Plan, target: &Target, connections: usize) -> Result<Self, Error> {
         Self::closed_loop(plan, target, connections, false)
     }
 
-    /// Like [`Self::saturate`] with threads that never sleep, for a server that has processors of its own. Each answer
-    /// to a sleeping thread costs the *server* the waking of a processor, and a server slow enough to let the threads
-    /// sleep would look slower than it is.
+    /// Sends as fast as possible with threads that never sleep, for a server that has its own CPUs; see
+    /// [`Self::saturate`]. An answer to a sleeping thread costs the *server* the waking of a CPU. A server that is slow
+    /// enough to let the threads sleep would therefore look slower than it is.
     pub fn saturate_awake(plan: Plan, target: &Target, connections: usize) -> Result<Self, Error> {
         Self::closed_loop(plan, target, connections, true)
     }
@@ -130,7 +131,7 @@ impl Load {
         Ok(())
     }
 
-    /// The counts and measurements since the last call. Cheap: recorders are swapped.
+    /// The counts and measurements since the last call. The call is cheap, because recorders are swapped.
     pub fn take(&self) -> Interval {
         let mut intervals =
             self.threads.iter().map(|thread| thread.shared.take().finish_with(&self.corpus, self.closed_loop));
@@ -141,12 +142,12 @@ impl Load {
         total
     }
 
-    /// Due requests that [`Load::take`] has not returned yet.
+    /// Number of due requests that [`Load::take`] has not returned yet.
     pub fn planned_now(&self) -> u64 {
         self.threads.iter().map(|thread| thread.shared.counts.planned.load(Ordering::Relaxed)).sum()
     }
 
-    /// Plans no further request, waits `drain` for calls to end, cuts off the rest (they count as `abandoned`), and
+    /// Plans no further request, waits `drain` for calls to end, cuts off the others (they count as `abandoned`), and
     /// returns the counts since the last [`Load::take`].
     pub async fn stop(mut self, drain: Duration) -> Interval {
         self.signal(Instant::now() + drain);

@@ -1,16 +1,16 @@
-//! [`Mix`]: users' actions, in relative weights. Pure.
+//! [`Mix`]: the relative weights of users' actions. Pure.
 //!
-//! An action is done by a user or a controller; `corpus` expands it to the reviews that Kubernetes sends for it.
+//! A user or a controller does an action. The module `corpus` makes the reviews that Kubernetes sends for the action.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use super::objects::Kind;
 
-/// Makes the weights of the mix, the actions and their keys in a scenario file from one list.
+/// Makes the type of weights, the actions and their names in scenarios from one list.
 macro_rules! actions {
     ($($(#[$doc:meta])* $action:ident $weight:ident $key:literal,)+) => {
-        /// Relative weights of user actions. An action that is not named does not happen.
+        /// The relative weights of user actions. An action without a weight does not happen.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         #[serde(deny_unknown_fields, default)]
         pub struct Mix {
@@ -26,7 +26,7 @@ macro_rules! actions {
         impl Action {
             const COUNT: usize = [$($key),+].len();
 
-            /// The spelling in a scenario.
+            /// The name of the action in scenarios.
             pub(super) fn key(self) -> &'static str {
                 match self {
                     $(Self::$action => $key,)+
@@ -44,89 +44,91 @@ macro_rules! actions {
 }
 
 actions! {
-    /// A Pod by hand: one CREATE.
+    /// A Pod is created by hand: one CREATE.
     CreatePod create_pod "createPod",
-    /// A Deployment, its `ReplicaSet` and its Pods.
+    /// A Deployment is created, then its `ReplicaSet` and its Pods.
     CreateDeployment create_deployment "createDeployment",
-    /// A `ReplicaSet` without a Deployment, and its Pods.
+    /// A `ReplicaSet` without a Deployment is created, then its Pods.
     CreateReplicaSet create_replica_set "createReplicaSet",
-    /// A `ReplicationController` and its Pods.
+    /// A `ReplicationController` is created, then its Pods.
     CreateReplicationController create_replication_controller "createReplicationController",
-    /// A `StatefulSet` and its Pods.
+    /// A `StatefulSet` is created, then its Pods.
     CreateStatefulSet create_stateful_set "createStatefulSet",
-    /// A `DaemonSet` and its Pods.
+    /// A `DaemonSet` is created, then its Pods.
     CreateDaemonSet create_daemon_set "createDaemonSet",
-    /// A Job and its Pod.
+    /// A Job is created, then its Pod.
     CreateJob create_job "createJob",
-    /// A `CronJob`, the first Job that it makes, and that Job's Pod.
+    /// A `CronJob` is created, then its first Job and that Job's Pod.
     CreateCronJob create_cron_job "createCronJob",
-    /// A custom resource with a pod template in `spec.template`, and a Pod of its operator. Opt-in, because many
-    /// webhooks know only the built-in kinds.
+    /// A custom resource with a pod template in `spec.template` is created, then a Pod of its operator. Opt-in, because
+    /// many webhooks know only the built-in kinds.
     CreateCustomResource create_custom_resource "createCustomResource",
-    /// A `ConfigMap`: no images; must be admitted unchanged.
+    /// A `ConfigMap` is created. It has no images and must be admitted unchanged.
     CreateConfigMap create_config_map "createConfigMap",
-    /// A Secret: no images; must be admitted unchanged.
+    /// A Secret is created. It has no images and must be admitted unchanged.
     CreateSecret create_secret "createSecret",
-    /// A Service: no images; must be admitted unchanged.
+    /// A Service is created. It has no images and must be admitted unchanged.
     CreateService create_service "createService",
-    /// A `CustomResourceDefinition` whose schema names containers and images; must be admitted unchanged.
+    /// A `CustomResourceDefinition` is created whose schema contains fields for containers and images. It must be
+    /// admitted unchanged.
     CreateCustomResourceDefinition create_custom_resource_definition "createCustomResourceDefinition",
-    /// A Namespace with the `ServiceAccount` and the `ConfigMap` that controllers put into it; all must be admitted
-    /// unchanged.
+    /// A Namespace is created, then the `ServiceAccount` and the `ConfigMap` that controllers put into it. All must be
+    /// admitted unchanged.
     CreateNamespace create_namespace "createNamespace",
-    /// A Deployment with `kubectl apply --dry-run=server`: one CREATE without further reviews.
+    /// A Deployment is sent with `kubectl apply --dry-run=server`: one CREATE without further reviews.
     DryRunDeployment dry_run_deployment "dryRunDeployment",
-    /// A `ConfigMap` changed: one UPDATE; must be admitted unchanged.
+    /// A `ConfigMap` is changed: one UPDATE, which must be admitted unchanged.
     UpdateConfigMap update_config_map "updateConfigMap",
-    /// One image of a Deployment changed (`kubectl set image`): UPDATE, a new `ReplicaSet`, new Pods, the old `ReplicaSet`
-    /// scaled down, an old Pod deleted.
+    /// One image of a Deployment is changed (`kubectl set image`): an UPDATE, a new `ReplicaSet`, new Pods. Then the
+    /// old `ReplicaSet` is scaled down, and an old Pod is deleted.
     RollImage roll_image "rollImage",
-    /// A Deployment's replicas changed by `kubectl apply`: UPDATE of Deployment and `ReplicaSet` without image changes, Pods
-    /// created or deleted.
+    /// The replicas of a Deployment are changed by `kubectl apply`: UPDATE of Deployment and `ReplicaSet` without
+    /// changed images, and Pods are created or deleted.
     ScaleDeployment scale_deployment "scaleDeployment",
-    /// A Deployment's replicas changed by `kubectl scale`: the first UPDATE is of the `scale` subresource, whose object
-    /// is no Deployment. Opt-in, because some webhooks are not registered for it.
+    /// The replicas of a Deployment are changed by `kubectl scale`. The first UPDATE is of the subresource `scale`,
+    /// whose object is no Deployment. Opt-in, because some webhooks are not registered for it.
     ScaleThroughSubresource scale_through_subresource "scaleThroughSubresource",
-    /// A Deployment deleted, and its dependents after it: DELETE of Deployment, `ReplicaSet` and Pods.
+    /// A Deployment is deleted, then its dependents: DELETE of Deployment, `ReplicaSet` and Pods.
     DeleteDeployment delete_deployment "deleteDeployment",
-    /// A Pod's label changed: one UPDATE without image changes.
+    /// A label of a Pod is changed: one UPDATE without changed images.
     LabelPod label_pod "labelPod",
-    /// A Pod deleted: one DELETE of the user and one of the kubelet, with only the old object.
+    /// A Pod is deleted: one DELETE by the user and one by the kubelet, with only the old object.
     DeletePod delete_pod "deletePod",
-    /// A Pod evicted through the `eviction` subresource, as `kubectl drain` does: CREATE of the eviction, DELETE of the
-    /// kubelet. Opt-in, because some webhooks are not registered for it.
+    /// A Pod is evicted through the subresource `eviction`, as by `kubectl drain`: CREATE of the eviction, DELETE by
+    /// the kubelet. Opt-in, because some webhooks are not registered for it.
     EvictPod evict_pod "evictPod",
-    /// `kubectl debug`: an ephemeral container added through the `ephemeralcontainers` subresource. Opt-in, because
+    /// `kubectl debug`: an ephemeral container is added through the subresource `ephemeralcontainers`. Opt-in, because
     /// some webhooks are not registered for it.
     DebugPod debug_pod "debugPod",
-    /// A Pod bound to a node and running: CREATE of the `binding`, UPDATE of the `status` of Pod, `ReplicaSet` and
-    /// Deployment; all must be admitted unchanged. Opt-in, because few webhooks are registered for it.
+    /// A Pod is bound to a node and runs: CREATE of the `binding`, UPDATE of the `status` of Pod, `ReplicaSet` and
+    /// Deployment. All must be admitted unchanged. Opt-in, because few webhooks are registered for them.
     UpdateStatus update_status "updateStatus",
-    /// A Pod that mounts an image as a volume (Kubernetes 1.31 and later). Opt-in, because many webhooks overlook it.
+    /// A Pod is created that mounts an image as a volume (Kubernetes 1.31 and later). Opt-in, because many webhooks
+    /// overlook the image.
     CreatePodWithImageVolume create_pod_with_image_volume "createPodWithImageVolume",
-    /// A Pod into which another webhook puts a sidecar: its CREATE, and the same CREATE once more with the pins of the
+    /// A Pod is created, and another webhook adds a sidecar. The CREATE is sent twice; the second has the pins of the
     /// first answer and an unpinned sidecar (`reinvocationPolicy: IfNeeded`). Opt-in, because a webhook without that
-    /// policy gets none.
+    /// policy gets no second CREATE.
     CreatePodWithSidecar create_pod_with_sidecar "createPodWithSidecar",
-    /// A Pod of eight containers that all run the same image.
+    /// A Pod is created whose eight containers run the same image.
     CreatePodOfEqualImages create_pod_of_equal_images "createPodOfEqualImages",
-    /// An attack: a Pod in a review of nearly 8 MiB. Right is the answer that is right for the Pod, or a refusal, or
-    /// shedding (413, 429).
+    /// An attack: a Pod in a review of nearly 8 MiB. The answer that is right for the Pod is accepted, as are a refusal
+    /// and shedding (413, 429).
     HostileBody hostile_body "hostileBody",
-    /// An attack: a Pod of 500 images in the repository `hostile`, which does not exist; with the fault `registry-hang`
-    /// for `hostile/*` the registry never answers. Must be refused, or shed.
+    /// An attack: a Pod with 500 images in the repository `hostile`, which does not exist. With the fault
+    /// `registry-hang` for `hostile/*` the registry never answers. The Pod must be refused, or shed.
     HostileManyImages hostile_many_images "hostileManyImages",
-    /// An attack: a Pod of an image with twenty bundles of 8 MiB that sign nothing (`registry: {signed: true}`). Must
-    /// be refused, or shed.
+    /// An attack: a Pod with an image that has twenty bundles of 8 MiB which sign nothing (`registry: {signed: true}`).
+    /// The Pod must be refused, or shed.
     HostileBundles hostile_bundles "hostileBundles",
-    /// An attack: a Pod of 500 images whose long names no registry can have, so that each review is denied at once and
-    /// receivers of alerts get all of them. Must be refused, or shed.
+    /// An attack: a Pod with 500 images whose long names no registry can have. Each review is denied at once, and
+    /// receivers of alerts get all names. The Pod must be refused, or shed.
     HostileRefusedImages hostile_refused_images "hostileRefusedImages",
 }
 
 impl Action {
-    /// The kind that it writes through an API server, and whether it makes a new object. None for actions of
-    /// controllers, nodes and drains, and for kinds that an API server must be configured for first.
+    /// The kind that the action writes through an API server, and whether it makes a new object. `None` for actions of
+    /// controllers, nodes and drains, and for kinds for which an API server must be configured first.
     pub(super) fn kind(self) -> Option<(Kind, bool)> {
         Some(match self {
             Self::CreatePod => (Kind::Pod, true),
@@ -151,12 +153,12 @@ impl Action {
 }
 
 impl Mix {
-    /// Whether the mix needs images with heavy signatures.
+    /// Whether an action of the mix needs images with many large bundles.
     pub fn has_bundles(&self) -> bool {
         self.hostile_bundles > 0
     }
 
-    /// The default of a scenario: the mix of the documentation's example.
+    /// The mix that a scenario has by default, as in the documentation's example.
     pub fn usual() -> Self {
         Self { create_pod: 5, create_deployment: 3, roll_image: 1, delete_pod: 2, ..Self::default() }
     }
@@ -165,7 +167,7 @@ impl Mix {
         self.weights().iter().map(|&(_, weight)| u64::from(weight)).sum()
     }
 
-    /// Draws an action by weight, or `None` when every weight is 0.
+    /// Draws an action by weight; `None` if every weight is 0.
     pub(super) fn draw(&self, rng: &mut ChaCha8Rng) -> Option<Action> {
         let total = self.total();
         if total == 0 {
@@ -191,7 +193,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
-        /// Each action is drawn in proportion to its weight, and an action without weight never.
+        /// Each action is drawn in proportion to its weight; an action without a weight is never drawn.
         #[test]
         fn weights_are_kept(pod in 0u32..10, roll in 0u32..10, delete in 1u32..10, seed: u64) {
             let mix = Mix { create_pod: pod, roll_image: roll, delete_pod: delete, ..Mix::default() };

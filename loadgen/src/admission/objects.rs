@@ -1,9 +1,9 @@
-//! The Kubernetes objects of reviews: their kinds, and their steps from a manifest to the stored object. Pure.
+//! The Kubernetes objects in reviews: their kinds, and the steps from a manifest to the stored object. Pure.
 //!
-//! An object is made the way a real one is: a user or a controller writes a manifest ([`manifest`], [`plain`]). The API
-//! server fills in defaults and notes the field managers ([`defaults`], [`fields`]). Once stored, the object has a uid,
-//! a version and a status ([`status`]). Members are in alphabetical order, while Go's are in the order of the struct;
-//! JSON has no order.
+//! An object is made like a real one. A user or a controller writes a manifest ([`manifest`], [`plain`]). The API
+//! server adds defaults and field managers ([`defaults`], [`fields`]). A stored object has a uid, a version and a
+//! status ([`status`]). Fields are in alphabetical order, while Go writes them in the order of the struct; JSON has no
+//! order.
 
 pub(super) mod defaults;
 pub(super) mod fields;
@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 
 use crate::seed;
 
-/// The creation time of all objects: plans must not depend on the day they are made on.
+/// The creation time of all objects, because plans must not depend on the present day.
 pub(super) const CREATED: &str = "2026-01-05T08:30:00Z";
 
-/// The kinds of the corpus, with those that only exist as subresources of others.
+/// The kinds of objects in reviews, and of the objects of subresources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Pod,
@@ -32,7 +32,7 @@ pub(super) enum Kind {
     DaemonSet,
     Job,
     CronJob,
-    /// A custom resource with a pod template at the same place as in the built-in workloads.
+    /// A custom resource with a pod template at the same path as in built-in workloads.
     Worker,
     Namespace,
     ServiceAccount,
@@ -107,7 +107,7 @@ impl Kind {
         !matches!(self, Self::Namespace | Self::CustomResourceDefinition)
     }
 
-    /// Whether the API server counts `metadata.generation` for it.
+    /// Whether the API server counts `metadata.generation` for the kind.
     fn has_generation(self) -> bool {
         matches!(
             self,
@@ -123,7 +123,7 @@ impl Kind {
         )
     }
 
-    /// The controller that makes objects for this kind, as a service account of `kube-system`.
+    /// The controller that makes objects for this kind, a service account in `kube-system`.
     pub(super) fn controller(self) -> &'static str {
         match self {
             Self::Deployment => "deployment-controller",
@@ -137,7 +137,7 @@ impl Kind {
         }
     }
 
-    /// JSON pointer to the pod spec, for kinds that have one.
+    /// The JSON pointer to the pod spec; `None` for kinds without one.
     pub(super) fn pod_spec(self) -> Option<&'static str> {
         match self {
             Self::Pod => Some("/spec"),
@@ -154,19 +154,20 @@ impl Kind {
     }
 }
 
-/// The name of an object and its owner.
+/// The name of an object, its namespace and its owner.
 #[derive(Debug, Clone)]
 pub(super) struct Identity {
-    /// Its own name for a Namespace; unused for other objects without a namespace.
+    /// The namespace. For a Namespace it is the object's own name; for other cluster-wide objects it is unused.
     pub namespace: String,
     pub name: String,
-    /// The prefix of the name, if the API server generates the rest.
+    /// The prefix of the name, if the API server generates the remaining characters.
     pub generate_name: Option<String>,
     pub uid: String,
     pub owner: Option<Owner>,
-    /// The application that it is part of; its labels and selectors use this name.
+    /// The application to which the object belongs; labels and selectors contain this name.
     pub app: String,
-    /// `pod-template-hash` below a Deployment, `controller-revision-hash` below others; empty if there is none.
+    /// The value of `pod-template-hash` below a Deployment and of `controller-revision-hash` below other owners; empty
+    /// if the object has no such label.
     pub hash: String,
 }
 
@@ -190,7 +191,7 @@ impl Identity {
         }
     }
 
-    /// An object that the controller of this one (of kind `kind`) makes, named as that controller names them.
+    /// An object that the controller of this object (of kind `kind`) makes, with a name like the controller's.
     pub(super) fn child(&self, rng: &mut ChaCha8Rng, kind: Kind, ordinal: u32) -> Self {
         // Other kinds pass on their own hash, which is empty if a user made them.
         let hash = match kind {
@@ -217,7 +218,7 @@ impl Identity {
     }
 }
 
-/// Makes a requested object a stored one: named, numbered, with a status and the controller's fields.
+/// Turns a requested object into a stored one, with name, uid, version, status and the controller's fields.
 pub(super) fn store(kind: Kind, object: &mut Value, identity: &Identity) {
     let metadata = &mut object["metadata"];
     metadata["name"] = json!(identity.name);
@@ -239,10 +240,10 @@ pub(super) fn store(kind: Kind, object: &mut Value, identity: &Identity) {
     object["status"] = settled;
 }
 
-/// The node that every Pod of the corpus runs on.
+/// The node on which every Pod of the corpus runs.
 pub(super) const NODE: &str = "node-1";
 
-/// Every image of the object: JSON pointer and value. Empty values are no images.
+/// Every image of the object: JSON pointer and value. An empty value is no image.
 pub(super) fn images(kind: Kind, object: &Value) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let Some((prefix, spec)) = kind.pod_spec().and_then(|prefix| Some((prefix, object.pointer(prefix)?))) else {
@@ -262,7 +263,7 @@ pub(super) fn images(kind: Kind, object: &Value) -> Vec<(String, String)> {
     found
 }
 
-/// A number of replicas that is typical of small services.
+/// A random number of replicas, typical of small services.
 pub(super) fn replicas(rng: &mut ChaCha8Rng) -> u32 {
     rng.random_range(1..=3)
 }

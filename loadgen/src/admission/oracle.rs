@@ -1,9 +1,10 @@
-//! The right answer to each review, and the faults of an answer. Pure.
+//! The right answer to each review, and the errors in a given answer. Pure.
 //!
-//! Right is: every image of the object pinned to its digest in the user's own spelling, already pinned images
-//! untouched, and nothing else changed; a denial if an image does not exist; a DELETE allowed unchanged. If signatures
-//! are checked, an image that fails the check must be denied as well, by tag or by digest, and the denial has to name
-//! the class of the failure. Images that an update leaves unchanged are not checked.
+//! In a right answer every image of the object is pinned to its digest in the user's own spelling, and nothing else is
+//! changed. Images that were pinned before stay as they are. If an image does not exist, the answer is a denial; a
+//! DELETE is allowed unchanged. If signatures are checked, an image that fails the check must be denied too, by tag or
+//! by digest, and the denial must name the class of the failure. Images that an update leaves unchanged are not
+//! checked.
 
 mod turned;
 
@@ -27,30 +28,30 @@ use crate::socket::Seen;
 #[derive(Debug, Default)]
 pub(super) struct Judgement {
     pub allowed: bool,
-    /// Whether it was refused, which is right only because a registry is sick.
+    /// Whether the request was refused, and that is right only because a registry has a fault.
     pub unavailable: bool,
-    /// Whether it was allowed with a locked image whose tag has moved.
+    /// Whether the request was allowed with a locked image whose tag has moved.
     pub moved: bool,
-    /// How it was allowed with another digest of such an image than the locked one, if it was.
+    /// How such an image was pinned to another digest than the locked one; `None` if it was not.
     pub unlocked: Option<String>,
     pub wrong: Option<Wrong>,
 }
 
 #[derive(Debug)]
 pub(super) struct Wrong {
-    /// Whether an object was allowed that must not be, or not in this form.
+    /// Whether an object was allowed that must be denied or must have another form.
     pub allow: bool,
     pub why: String,
 }
 
-/// Images by reference.
+/// The images by reference.
 pub(super) type Digests = BTreeMap<String, Image>;
 
 pub(super) fn digests(images: &[Image]) -> Digests {
     images.iter().map(|image| (image.reference.clone(), image.clone())).collect()
 }
 
-/// The right answer to a review of this object (`None`: a DELETE); `old` was allowed before.
+/// The right answer to a review of this object (`None` for a DELETE). `old` was allowed before.
 pub(super) fn expected(kind: Kind, object: Option<&Value>, old: Option<&Value>, digests: &Digests) -> Expected {
     let mut images = Vec::new();
     let mut refused = Vec::new();
@@ -75,7 +76,7 @@ pub(super) fn expected(kind: Kind, object: Option<&Value>, old: Option<&Value>, 
     if refused.is_empty() { Expected::Allow { images } } else { Expected::Deny { images, refused } }
 }
 
-/// Checks and judges an answer to a call that was begun at `begun`, by the facts that were true meanwhile.
+/// Checks and judges the answer to a call that began at `begun`, by the facts that were true during the call.
 pub(super) fn judge_in(
     truth: &Truth,
     template: &Template,
@@ -114,13 +115,13 @@ pub(super) fn judge_in(
     }
 }
 
-/// The statuses that shed a request that is too large, or too many at one time.
+/// HTTP statuses by which a webhook sheds a request because it is too large, or because too many came at once.
 const SHED: [u16; 2] = [413, 429];
-/// A refusal that a sick registry makes right.
+/// The judgement of a refusal that is right because of a faulty registry.
 const UNAVAILABLE: Judgement =
     Judgement { allowed: false, unavailable: true, moved: false, unlocked: None, wrong: None };
 
-/// Whether an image of the object has to be resolved and cannot be.
+/// Whether an image of the object must be resolved and cannot be.
 fn may_be_unavailable(truth: &Truth, template: &Template, now: Instant) -> bool {
     let is_sick = |written: &str| truth.is_sick(written.split_once('@').map_or(written, |(name, _)| name), now);
     match &template.expected {
@@ -133,7 +134,7 @@ fn may_be_unavailable(truth: &Truth, template: &Template, now: Instant) -> bool 
     }
 }
 
-/// Judges an admission with a tag that may have moved: its present digest and its digest a moment ago are right.
+/// Judges an answer that allows a tag which may have moved: its present digest and a very recent one are right.
 fn judge_moved(truth: &Truth, template: &Template, begun: Instant, verdict: Verdict) -> Result<Judgement, Failure> {
     let Expected::Allow { images } = &template.expected else { return judge(template, verdict) };
     let object = apply(template, verdict.patch)?;
@@ -161,8 +162,7 @@ fn judge_moved(truth: &Truth, template: &Template, begun: Instant, verdict: Verd
     Ok(Judgement { allowed: true, moved, unlocked, wrong: compare(template, &images, &object), ..Judgement::default() })
 }
 
-/// Judges a well-formed answer. Fails if its patch does not apply, which kube-apiserver treats as a failed call and not
-/// as a verdict.
+/// Judges a well-formed answer. Fails if its patch cannot be applied, which kube-apiserver treats as a failed call.
 pub(super) fn judge(template: &Template, verdict: Verdict) -> Result<Judgement, Failure> {
     judge_by(template, &template.expected, verdict)
 }
@@ -202,7 +202,7 @@ fn judge_by(template: &Template, right: &Expected, verdict: Verdict) -> Result<J
     Ok(Judgement { allowed, wrong, ..Judgement::default() })
 }
 
-/// The images that a denial does not name, or names with another class.
+/// Images that a denial does not name, or names with another class.
 fn unnamed(refused: &[Refused], message: &str) -> Option<String> {
     let named = |refused: &&Refused| {
         let after = message.match_indices(&*refused.written).map(|(at, written)| &message[at + written.len()..]);
@@ -213,8 +213,8 @@ fn unnamed(refused: &[Refused], message: &str) -> Option<String> {
     Some(format!("but not {written} as `{}`", why.name()))
 }
 
-/// Whether the patch consists of one plain write for each image that must change; none if no image must change. Nearly
-/// every answer under load does, and then nothing has to be parsed and patched.
+/// Whether the patch is one plain write for each image that must change, or absent if no image must change. Nearly
+/// every answer has this form, and then nothing needs to be parsed or patched.
 fn is_exactly(patch: Option<&Patch>, images: &[Field]) -> bool {
     let patch = patch.map_or(&[][..], |patch| &patch.0);
     let to_change = || images.iter().filter(|field| field.must_change());
@@ -274,7 +274,7 @@ fn compare(template: &Template, images: &[Field], got: &Value) -> Option<Wrong> 
     Some(Wrong { allow, why: format!("{label} was changed beyond its images: {at} is not what it was") })
 }
 
-/// JSON pointers to the places where the two differ, in order.
+/// JSON pointers to the fields in which both objects differ, in order.
 fn differ(right: &Value, got: &Value, at: String, found: &mut Vec<String>) {
     match (right, got) {
         (Value::Object(a), Value::Object(b)) => {

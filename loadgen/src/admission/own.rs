@@ -1,8 +1,8 @@
-//! Reviews of a project's own objects: their contents, the webhook of each, and the right answer. Pure.
+//! Reviews of a project's own objects: their contents, the called webhooks, and the right answers. Pure.
 //!
-//! An object is made as churn makes it. It is created, changed and deleted. Each operation goes first to the webhooks
-//! that may change the object and then to those that only validate it, as the API server does. Only the mutating
-//! webhooks know their changes: see `settle`.
+//! An object is made as churn makes it, and is created, changed and deleted. As in the API server, each operation goes
+//! first to the webhooks that may change the object, then to those that only validate it. Only the mutating webhooks
+//! know their changes; see `settle`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use super::expected::Expected;
 use super::review::{Actor, Later, Operation, PLACEHOLDER, Template};
 use crate::churn::{self, Expect, Scope, Specimen};
 
-/// Different instances of each object.
+/// Number of variants of each object.
 const VARIANTS: u64 = 16;
-/// The number of bytes after which no further variants are made.
+/// The size of all reviews in bytes after which no further variants are made.
 const BYTES_MAX: usize = 32 << 20;
-/// The weight of each operation, as in the usual mix of churn.
+/// The weights of operations, as in the default mix of churn.
 const WEIGHTS: [(Operation, u32); 3] = [(Operation::Create, 2), (Operation::Update, 7), (Operation::Delete, 2)];
 
 /// An object of a project's own kind, and the webhooks that are called for it.
@@ -30,47 +30,47 @@ const WEIGHTS: [(Operation, u32); 3] = [(Operation::Create, 2), (Operation::Upda
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Own {
-    /// Its resource: `caches.cache.example.com/v1`.
+    /// The resource of the object: `caches.cache.example.com/v1`.
     pub resource: String,
-    /// Its contents, as in `churn.template`.
+    /// The contents of the object, as in `churn.template`.
     pub object: Value,
-    /// Whether it is in a namespace. Default: `Namespaced`.
+    /// Whether the object is in a namespace. Default: `Namespaced`.
     pub scope: Option<Scope>,
-    /// The required answer to its creation.
+    /// The required answer to the creation of the object.
     #[serde(default)]
     pub expect: Expect,
-    /// Whether the object was made from the definition alone, which has fewer rules than a webhook: then both answers
+    /// Whether the object was made from the CustomResourceDefinition alone. A webhook has more rules, so both answers
     /// are right.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub made: bool,
-    /// Its name in messages.
+    /// The name of the object in messages.
     pub called: Option<String>,
-    /// The webhooks, in the order of the calls. Default: the one at the target, for creations and changes.
+    /// The webhooks in the order of their calls. Default: the target, for creations and changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<Hook>,
 }
 
-/// A webhook that is called for it.
+/// A webhook that is called for an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Hook {
-    /// Its path; empty: the path of the target.
+    /// The path of the webhook; empty means the path of the target.
     #[serde(default)]
     pub path: String,
-    /// Whether it may change the object.
+    /// Whether the webhook may change the object.
     #[serde(default)]
     pub mutating: bool,
-    /// The operations that it is called for.
+    /// The operations for which the webhook is called.
     pub operations: Vec<Operation>,
 }
 
-/// The reviews, by weight.
+/// The reviews of a project's own objects, with weights.
 #[derive(Debug, Default)]
 pub(super) struct Reviews {
     pub templates: Vec<Template>,
-    /// The paths that templates name, the target's own first.
+    /// The paths of the templates; the target's path is first.
     pub paths: Vec<String>,
-    /// Weights, and the sequences of template numbers; one of them is drawn.
+    /// Sequences of template numbers with their weights; the load draws one sequence after the other.
     pub sequences: Vec<(u32, Vec<Vec<u32>>)>,
 }
 
@@ -87,7 +87,7 @@ pub(super) fn check(objects: &[Own]) -> Result<(), Error> {
     Ok(())
 }
 
-/// All reviews of these objects. The caller has called [`check`] before.
+/// All reviews of these objects, which [`check`] has accepted.
 pub(super) fn reviews(objects: &[Own], seed: u64) -> Reviews {
     let mut reviews = Reviews { paths: vec![String::new()], ..Reviews::default() };
     // The number of each object's first creation review, for its later changes and deletions.
@@ -139,8 +139,8 @@ impl Own {
         vec![Hook { path: String::new(), mutating: true, operations: vec![Operation::Create, Operation::Update] }]
     }
 
-    /// One operation, with a review for each webhook in turn. `created` is the first review of its creation, if there
-    /// is one.
+    /// The reviews of one operation, one for each webhook in turn. `created` is the first review of the object's
+    /// creation, if there was one.
     fn sequence(
         &self,
         operation: Operation,
@@ -189,7 +189,7 @@ impl Own {
     }
 }
 
-/// The review in the form of kube-apiserver, with the placeholder of a uid.
+/// The review as kube-apiserver writes it, with a placeholder for the uid.
 fn review(operation: Operation, specimen: &Specimen, mutating: bool) -> Value {
     let Specimen { group, version, plural, kind, namespace, name, .. } = specimen;
     let group_kind = json!({"group": group, "version": version, "kind": kind});
@@ -215,7 +215,7 @@ fn review(operation: Operation, specimen: &Specimen, mutating: bool) -> Value {
     json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request})
 }
 
-/// An object with the fields that the server adds when it accepts it; a revision of 0 means that it is not stored yet.
+/// An object with the fields that the API server adds. With revision 0 the object is not stored yet.
 fn stored(specimen: &Specimen, object: &Value, revision: u64) -> Value {
     let hash = hex::encode(Sha256::digest(format!("{}/{}", specimen.namespace, specimen.name)));
     let uid = format!("{}-{}-4{}-8{}-{}", &hash[..8], &hash[8..12], &hash[13..16], &hash[17..20], &hash[20..32]);
@@ -251,8 +251,8 @@ mod tests {
         }
     }
 
-    /// Each object goes first to the webhooks that may change it, under their paths, and only to webhooks registered
-    /// for the operation.
+    /// Each object goes first to the webhooks that may change it, under their paths. A webhook gets only operations for
+    /// which it is registered.
     #[test]
     fn an_object_is_shown_as_the_api_server_shows_it() {
         let reviews = reviews(&[cache(Expect::Allowed), cache(Expect::Denied)], 7);
@@ -281,7 +281,8 @@ mod tests {
         assert_eq!(later.change["spec"]["size"], review["request"]["object"]["spec"]["size"]);
     }
 
-    /// A definition does not show a webhook's rules, so both answers are right.
+    /// If an object was made from its definition alone, both answers are right, because a definition does not show a
+    /// webhook's rules.
     #[test]
     fn of_what_was_made_from_the_definition_nobody_knows_what_is_right() {
         let reviews = reviews(&[Own { made: true, ..cache(Expect::Allowed) }], 7);

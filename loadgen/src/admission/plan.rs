@@ -1,4 +1,4 @@
-//! [`Plan`]: all requests of admission load, decided before the clock starts. Pure.
+//! [`Plan`]: all requests of admission load, decided before the load starts. Pure.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ use super::truth::Truth;
 use crate::arrivals::{Schedule, Stream};
 use crate::seed::{self, UID_LEN};
 
-/// The number of arrivals that the fingerprint covers, with their payloads; the rest follows from the same streams.
+/// Number of arrivals in the fingerprint, with their payloads. All later arrivals follow from the same random streams.
 const FINGERPRINTED_ARRIVALS: usize = 65_536;
 
 /// A plan of admission load. Cheap to clone; the same arguments give the same plan, byte for byte.
@@ -31,12 +31,12 @@ pub struct Plan {
     seed: u64,
     schedule: Schedule,
     corpus: Arc<Corpus>,
-    /// The number of a recording's first review in the corpus.
+    /// The number of the first recorded review in the corpus.
     recorded_at: u32,
     share: Share,
 }
 
-/// Every n-th request of the plan, beginning with this one.
+/// Every n-th request of the plan, starting with a certain one.
 #[derive(Debug, Clone, Copy)]
 struct Share {
     number: u64,
@@ -44,7 +44,7 @@ struct Share {
 }
 
 impl Plan {
-    /// Makes the payloads and fixes the streams. `images` are those of the subject's registry.
+    /// Makes the payloads and fixes the random streams. `images` are those of the subject's registry.
     pub fn build(config: &Config, seed: u64, length: Duration, images: &[Image]) -> Result<Self, Error> {
         if config.objects.is_empty() {
             config::check_images(images)?;
@@ -52,13 +52,12 @@ impl Plan {
         Self::of(config, seed, length, |config| Corpus::build(&config.mix, config.size, seed, images))
     }
 
-    /// A plan for an unknown webhook: its images are invented, and every answer that kube-apiserver would accept is
-    /// right.
+    /// A plan for an unknown webhook: its images are invented, and every answer that kube-apiserver accepts is right.
     pub fn for_any_webhook(config: &Config, seed: u64, length: Duration) -> Result<Self, Error> {
         Self::of(config, seed, length, |config| Corpus::for_any_webhook(&config.mix, config.size, seed))
     }
 
-    /// A plan that sends one template only.
+    /// A plan that sends only one template.
     pub(super) fn of_one(config: &Config, seed: u64, length: Duration, template: Template) -> Result<Self, Error> {
         Self::of(config, seed, length, |config| Corpus::only(&config.mix, template))
     }
@@ -81,8 +80,8 @@ impl Plan {
         Ok(Self { config: config.clone(), seed, schedule, corpus: Arc::new(corpus), recorded_at, share })
     }
 
-    /// The part of the plan that the `number`-th of several generators sends, counted from 0: every `of`-th request. All parts
-    /// together are the plan, and each keeps its fingerprint. `of` is at least 1 and `number` below it.
+    /// The share of the plan that the `number`-th of several generators sends, counted from 0: every `of`-th request.
+    /// All shares together are the plan, and each has the plan's fingerprint. `of` is at least 1 and `number` below it.
     #[must_use]
     pub fn share(mut self, number: u32, of: u32) -> Self {
         let of = u64::from(of.max(1));
@@ -90,8 +89,8 @@ impl Plan {
         self
     }
 
-    /// Writes the plan to a file, so that [`Config::replay`] sends the same again: each review once, before its first
-    /// request.
+    /// Writes the plan to a file, so that [`Config::replay`] can send it again. Each review is written once, before its
+    /// first request.
     pub fn record(&self, out: &mut impl io::Write) -> io::Result<()> {
         let mut known = vec![false; self.corpus.templates().len()];
         for (at, request) in self.clone().requests() {
@@ -108,7 +107,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The number of planned requests of this share in the whole run.
+    /// The number of planned requests in this share over the whole run.
     pub fn planned(&self) -> u64 {
         let Share { number, of } = self.share;
         self.schedule.planned().saturating_sub(number).div_ceil(of)
@@ -122,7 +121,7 @@ impl Plan {
         self.schedule.length()
     }
 
-    /// The facts on which the right answers depend; a caller reports changes there while the load runs.
+    /// Facts that change right answers; callers report changes during the load.
     pub fn truth(&self) -> Arc<Truth> {
         Arc::clone(self.corpus.truth())
     }
@@ -136,8 +135,8 @@ impl Plan {
         &self.config
     }
 
-    /// SHA-256, in hex, over the first arrivals and their payloads. Equal fingerprints mean equal load, also of a plan
-    /// and of its recording: payloads count in the order of their first use, and uids, which are drawn anew, do not
+    /// SHA-256, in hex, over the first arrivals and their payloads. Equal fingerprints mean equal load; a plan and its
+    /// recording have the same one. Payloads count in the order of their first use. Uids are drawn anew and do not
     /// count.
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();
@@ -158,7 +157,7 @@ impl Plan {
         hex::encode(hash.finalize())
     }
 
-    /// A description of the plan, as lines of text for people.
+    /// A description of the plan as lines of text.
     pub fn describe(&self) -> String {
         let config = &self.config;
         let client = config.client.describe();
@@ -203,7 +202,7 @@ impl Plan {
         text
     }
 
-    /// The requests of this share with their planned times, made one by one.
+    /// The requests of this share with their planned times, made one after another.
     pub(super) fn requests(self) -> impl Iterator<Item = (Duration, Request)> + Send + use<> {
         let Share { number, of } = self.share;
         let usize_of = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
@@ -220,13 +219,13 @@ impl Plan {
         }
     }
 
-    /// The first requests: planned time and body.
+    /// The planned times and bodies of the first requests.
     pub fn preview(&self, requests: usize) -> Vec<(Duration, Bytes)> {
         let body = |request: Request| self.corpus.template(request.template).with_uid(&request.uid);
         self.clone().requests().take(requests).map(|(at, request)| (at, body(request))).collect()
     }
 
-    /// The plan with another corpus of the same sequences.
+    /// The same plan with another corpus that has the same sequences.
     pub(super) fn over(self, corpus: Corpus) -> Self {
         Self { corpus: Arc::new(corpus), ..self }
     }
@@ -243,7 +242,7 @@ pub(super) struct Request {
     pub uid: [u8; UID_LEN],
 }
 
-/// The stream of requests. It holds at most the rest of one action.
+/// The stream of requests. It stores at most the remaining requests of one action.
 struct Requests {
     times: Stream,
     actions: ChaCha8Rng,
@@ -280,8 +279,8 @@ impl Iterator for Requests {
         Some((at, Request { template, uid: seed::uid(&mut self.uids) }))
     }
 
-    /// Like this many calls of `next` and one more, without making unused texts: each of several threads skips the
-    /// requests of the others.
+    /// The same as this many calls of `next` and one more, but without texts for skipped requests. Each of several
+    /// threads skips the requests of the others.
     fn nth(&mut self, passed: usize) -> Option<Self::Item> {
         for _ in 0..passed {
             self.draw()?;

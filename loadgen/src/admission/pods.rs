@@ -1,6 +1,6 @@
 //! Pod specs as users write them: containers with probes, environment, resources and volumes; no defaults. Pure.
 //!
-//! They only have to look real in shape and size; no kubelet ever runs them.
+//! The specs only have to look real in form and size, because no kubelet runs them.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::seed;
 
-/// Words that fit every name of the objects: environment variables, labels, volumes.
+/// Words that may be part of any name in an object: environment variables, labels, volumes.
 const WORDS: [&str; 16] = [
     "cart", "ledger", "search", "mail", "gateway", "session", "export", "index", "billing", "catalog", "notify",
     "ingest", "render", "audit", "quota", "relay",
@@ -18,7 +18,7 @@ pub(super) fn word(rng: &mut ChaCha8Rng) -> &'static str {
     WORDS[rng.random_range(0..WORDS.len())]
 }
 
-/// The least that a user writes: a name, an image and a word for each container.
+/// The shortest pod spec that a user writes: a name, an image and one more word for each container.
 pub(super) fn lean(images: &[String]) -> Value {
     let containers = images
         .iter()
@@ -27,8 +27,8 @@ pub(super) fn lean(images: &[String]) -> Value {
     json!({"containers": containers.collect::<Vec<_>>()})
 }
 
-/// A pod spec with one container for each image. With three images the last is an init container, with two sometimes;
-/// some of those keep running as sidecars.
+/// A pod spec with one container for each image. The last of three images, and sometimes of two, is an init container.
+/// Some init containers run as sidecars.
 pub(super) fn spec(rng: &mut ChaCha8Rng, images: &[String]) -> Value {
     let with_init = images.len() > 2 || (images.len() > 1 && rng.random_bool(0.5));
     let (containers, init) = images.split_at(images.len() - usize::from(with_init));
@@ -54,7 +54,7 @@ pub(super) fn spec(rng: &mut ChaCha8Rng, images: &[String]) -> Value {
     spec
 }
 
-/// Fields that only some specs have: node selection, pull secrets, grace period.
+/// Adds fields that only some specs have: node selection, pull secrets, grace period.
 fn surroundings(rng: &mut ChaCha8Rng, name: &str, spec: &mut Value) {
     let selector = json!({"matchLabels": {"app.kubernetes.io/name": name}});
     if rng.random_bool(0.4) {
@@ -123,7 +123,7 @@ fn main(rng: &mut ChaCha8Rng, image: &str) -> Value {
     container
 }
 
-/// A container beside the main one. Sidecars are simpler than the main container.
+/// A container beside the main container; it is simpler than the main container.
 pub(super) fn sidecar(rng: &mut ChaCha8Rng, index: usize, image: &str) -> Value {
     let port = 9000 + index;
     json!({
@@ -152,7 +152,7 @@ fn init_container(rng: &mut ChaCha8Rng, image: &str) -> Value {
     container
 }
 
-/// A volume and the mount for it.
+/// A random volume and its mount.
 pub(super) fn volume(rng: &mut ChaCha8Rng, number: usize) -> (Value, Value) {
     let name = format!("{}-{number}", word(rng));
     let source = match rng.random_range(0..3) {

@@ -1,7 +1,7 @@
-//! One `AdmissionReview` as bytes, with the place of its uid. Pure.
+//! One `AdmissionReview` as bytes, with the position of its uid. Pure.
 //!
-//! Reviews are serialised once, before the clock starts; a call copies the bytes and writes its own uid into them,
-//! which costs less than a microsecond and cannot change anything else.
+//! Reviews are serialized once, before the load starts. Each call copies the bytes and writes its own uid into them.
+//! The copy takes less than a microsecond, and only the uid changes.
 
 #[cfg(test)]
 #[path = "review/tests/recorded.rs"]
@@ -19,15 +19,15 @@ use super::objects::{Identity, Kind};
 use crate::arrivals::Recorded;
 use crate::seed::UID_LEN;
 
-/// The text in place of a call's uid.
+/// The text at the position of a call's uid.
 pub(super) const PLACEHOLDER: &str = "00000000-0000-0000-0000-000000000000";
 
 /// The contents of a review.
 #[derive(Debug, Clone)]
 pub(super) struct Review {
-    /// The kind of `object` and `oldObject`.
+    /// The kind of the fields `object` and `oldObject`.
     pub kind: Kind,
-    /// The requested kind; differs from `kind` for `scale`, `eviction` and `binding`.
+    /// The kind of the requested resource, which differs from `kind` for `scale`, `eviction` and `binding`.
     pub resource: Kind,
     pub sub_resource: Option<&'static str>,
     pub operation: Operation,
@@ -37,7 +37,7 @@ pub(super) struct Review {
     pub dry_run: bool,
     pub object: Option<Value>,
     pub old: Option<Value>,
-    /// Whether it is an attack: then shedding it is right.
+    /// Whether the review is an attack, so that shedding it is a right answer.
     pub hostile: bool,
 }
 
@@ -62,7 +62,7 @@ impl Operation {
         }
     }
 
-    /// The prefix of the kind of its options.
+    /// The operation as the first part of its options' kind, such as `Create` in `CreateOptions`.
     pub(super) fn verb(self) -> &'static str {
         match self {
             Self::Create => "Create",
@@ -89,7 +89,7 @@ impl Review {
         }
     }
 
-    /// On UPDATE the old object comes without `managedFields`.
+    /// An UPDATE review. The old object has no `managedFields`.
     pub(super) fn update(kind: Kind, identity: &Identity, actor: Actor, object: Value, mut old: Value) -> Self {
         if let Some(metadata) = old["metadata"].as_object_mut() {
             metadata.remove("managedFields");
@@ -108,7 +108,7 @@ impl Review {
         Self { options: Options::Write(Some(manager)), ..self }
     }
 
-    /// Marks it as an attack.
+    /// Marks the review as an attack.
     pub(super) fn hostile(self) -> Self {
         Self { hostile: true, ..self }
     }
@@ -118,16 +118,16 @@ impl Review {
         Self { resource, sub_resource: Some(sub_resource), ..self }
     }
 
-    /// The object that was allowed before, whose unchanged parts are not checked again: the old object. The copies that
-    /// the controller of Deployments makes count as well: a webhook that pins leaves them alone, because the controller
-    /// recognises its own by their equal templates (google/k8s-digester, issue 25), and their Pods are checked in any
-    /// case.
+    /// The object that was allowed before; its unchanged fields are not checked again. That is the old object, or for a
+    /// `ReplicaSet` of a Deployment the copied template. A webhook that pins images leaves such copies alone, because
+    /// the Deployment controller recognises its `ReplicaSet`s by equal templates (google/k8s-digester, issue 25). Their
+    /// Pods are checked in any case.
     pub(super) fn known(&self) -> Option<&Value> {
         let is_copy = matches!(self.actor, Actor::ControllerOf(Kind::Deployment));
         self.object.as_ref().filter(|_| is_copy && self.operation == Operation::Create).or(self.old.as_ref())
     }
 
-    /// The body with the placeholder uid.
+    /// The body with the placeholder for the uid.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         serde_json::to_vec(&Envelope::of(self)).expect("strings and JSON values always serialise")
     }
@@ -144,37 +144,37 @@ impl Review {
     }
 }
 
-/// A review ready to be sent, with its right answer.
+/// A review that is ready to be sent, with its right answer.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts of a review that do not depend on each other")]
 pub(super) struct Template {
     bytes: Vec<u8>,
     uid_at: usize,
-    /// For messages: `Deployment CREATE shop/cart`.
+    /// A label for messages: `Deployment CREATE shop/cart`.
     pub label: String,
-    /// Whether it is about an object that exists and stays.
+    /// Whether the review is about an object that exists and stays.
     pub updates: bool,
-    /// Whether it is a dry run, which has no effect.
+    /// Whether the review is a dry run, which has no effect.
     pub dry_run: bool,
-    /// Whether it brings a whole new object, and not a part of one.
+    /// Whether the review contains a whole new object, not only a part of one.
     pub examined: bool,
-    /// Whether its webhook may change the object.
+    /// Whether the called webhook may change the object.
     pub mutating: bool,
-    /// Whether it is an attack: then shedding it is right.
+    /// Whether the review is an attack, so that shedding it is a right answer.
     pub hostile: bool,
-    /// The index of its path in the corpus; 0 is that of the target.
+    /// The index of the webhook's path in the corpus; 0 is the target's path.
     pub path: usize,
     pub expected: Expected,
-    /// Set if it is about an object that another review creates.
+    /// Set if the object is created by another review.
     pub later: Option<Later>,
 }
 
-/// An operation on an object of the project's own after its creation.
+/// A later operation on a project's own object.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Later {
-    /// The number of the first review of its creation.
+    /// The template number of the first review of the object's creation.
     pub created: u32,
-    /// The merge patch of its change.
+    /// The JSON merge patch of the change.
     pub change: Value,
 }
 
@@ -188,7 +188,7 @@ impl Template {
         Self { updates, dry_run, examined, hostile, ..Self::of(review.to_bytes(), review.label(), expected) }
     }
 
-    /// A template from bytes that have the placeholder in place of the uid.
+    /// A template from bytes that have the placeholder at the position of the uid.
     pub(super) fn of(bytes: Vec<u8>, label: String, expected: Expected) -> Self {
         // The uid is the first field after the constant head, so the first match is the right one.
         let uid_at = bytes
@@ -210,12 +210,12 @@ impl Template {
         }
     }
 
-    /// Sets the creation that it follows.
+    /// Sets the creation to which the review belongs.
     pub(super) fn later(self, later: Later) -> Self {
         Self { later: Some(later), ..self }
     }
 
-    /// Sets its path, whether the webhook is mutating, and whether it is about an object that exists and stays.
+    /// Sets the path, whether the webhook is mutating, and whether the review is about an object that exists and stays.
     pub(super) fn answered_at(self, path: usize, mutating: bool, updates: bool) -> Self {
         Self { updates, mutating, path, ..self }
     }
@@ -224,7 +224,7 @@ impl Template {
         self.written(self.bytes.clone())
     }
 
-    /// The review with another object and another old object. A part that is `None` stays unchanged.
+    /// The same review with another object and another old object. `None` leaves one unchanged.
     pub(super) fn about(&self, object: Option<&Value>, old: Option<&Value>) -> Self {
         let mut review: Value = serde_json::from_slice(&self.bytes).expect("the template was serialised from JSON");
         for (key, value) in [("object", object), ("oldObject", old)] {
@@ -235,7 +235,7 @@ impl Template {
         self.written(review.to_string().into_bytes())
     }
 
-    /// The review with other bytes, which contain the placeholder.
+    /// The same review with other bytes, which contain the placeholder.
     fn written(&self, bytes: Vec<u8>) -> Self {
         Self {
             updates: self.updates,
@@ -249,7 +249,7 @@ impl Template {
         }
     }
 
-    /// A review from a recording, whose right answer is unknown. Its uid is at `uid_at`.
+    /// A review from a recording, whose right answer is unknown. Its uid is at the position `uid_at`.
     pub(super) fn recorded(recorded: Recorded) -> Self {
         let Recorded { bytes, uid_at, label } = recorded;
         Self {
@@ -274,30 +274,30 @@ impl Template {
         body.into()
     }
 
-    /// The body of one call in three parts, without a copy.
+    /// The body of one call in three pieces, without a copy.
     pub(super) fn around<'a>(&'a self, uid: &'a [u8; UID_LEN]) -> [&'a [u8]; 3] {
         [&self.bytes[..self.uid_at], uid, &self.bytes[self.uid_at + UID_LEN..]]
     }
 
-    /// The bytes with the placeholder uid, for fingerprints.
+    /// The bytes with the placeholder for the uid, for fingerprints.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The object of the review, parsed again: only wrong and unusual answers need it. `Null` for a DELETE.
+    /// The object of the review, parsed again; only wrong and unusual answers need it. `Null` for a DELETE.
     pub(super) fn object(&self) -> Value {
         let mut review: Value = serde_json::from_slice(&self.bytes).expect("the template was serialised from JSON");
         review["request"]["object"].take()
     }
 
-    /// The old object, parsed again. `Null` for a CREATE.
+    /// The old object, parsed again; `Null` for a CREATE.
     pub(super) fn old(&self) -> Value {
         let mut review: Value = serde_json::from_slice(&self.bytes).expect("the template was serialised from JSON");
         review["request"]["oldObject"].take()
     }
 }
 
-/// Field order as kube-apiserver writes it.
+/// The fields of a review in the order in which kube-apiserver writes them.
 #[derive(Serialize)]
 struct Envelope<'a> {
     kind: &'static str,
@@ -371,7 +371,7 @@ mod tests {
     use super::*;
     use crate::seed;
 
-    /// For every review of a plan: the body is valid JSON and differs from any other call of it in the uid only.
+    /// Every body of a plan is valid JSON, and two calls of one review differ only in the uid.
     #[test]
     fn splice_changes_the_uid_only() {
         let corpus = crate::admission::corpus::tests::corpus_of_everything(3);

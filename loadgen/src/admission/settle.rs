@@ -1,8 +1,9 @@
-//! Objects as validating webhooks see them: after the changes of the mutating webhooks before them.
+//! Objects as validating webhooks get them: after the changes of the mutating webhooks.
 //!
-//! Only the mutating webhooks know their changes. So each object is sent to them once before the load, in the API
-//! server's order, and the result is sent to the others. Later changes and deletions use the object as its creation
-//! left it. A webhook without a valid answer leaves the object unchanged; the load will show the failure.
+//! Only the mutating webhooks know their changes. Before the load, each object is therefore sent to them once, in the
+//! API server's order, and the result is sent to the validating webhooks. Later changes and deletions use the object
+//! that the creation left. A webhook without a valid answer leaves the object unchanged, and the load shows the
+//! failure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,9 +20,9 @@ use crate::failure::Failure;
 use crate::seed::{self, UID_LEN};
 use crate::wire::{Body, Endpoint, Http1, Progress, Tls};
 
-/// The longest timeout of a webhook.
+/// The timeout of each request, which is the longest timeout of a webhook.
 const LIMIT: Duration = Duration::from_secs(30);
-/// One connection: the requests go one after the other.
+/// Number of connections: requests are sent one after another.
 const CONNECTIONS: usize = 1;
 
 /// A webhook's answer to one review.
@@ -29,18 +30,18 @@ const CONNECTIONS: usize = 1;
 pub struct FirstAnswer {
     /// The request: `Cache CREATE lh-7-0/cache-0000001`.
     pub about: String,
-    /// Whether it was allowed; an error is the API server's view of the answer.
+    /// Whether the request was allowed, or why the API server would not accept the answer.
     pub allowed: Result<bool, String>,
-    /// The message of the answer.
+    /// The message in the answer.
     pub message: String,
 }
 
 impl Plan {
-    /// The plan in which validating webhooks get each object as the mutating webhooks left it.
+    /// The plan in which validating webhooks get each object as the mutating webhooks leave it.
     ///
     /// # Errors
     ///
-    /// If the target is not valid.
+    /// When the target is not valid.
     pub async fn settled(self, target: &Target) -> Result<Self, Error> {
         let corpus = std::sync::Arc::clone(self.corpus());
         if corpus.sequences().next().is_none() {
@@ -85,11 +86,11 @@ impl Plan {
         Ok(self.over(corpus))
     }
 
-    /// The answer to the first review; it shows whether the load makes sense.
+    /// The webhook's answer to the first review, which shows whether the load can work.
     ///
     /// # Errors
     ///
-    /// If the target is not valid, or nothing would be sent.
+    /// When the target is not valid, or the plan contains no request.
     pub async fn first_said(&self, target: &Target) -> Result<FirstAnswer, Error> {
         let asking = Asking::new(target)?;
         let Some((_, request)) = self.clone().requests().next() else {
@@ -106,7 +107,7 @@ impl Plan {
 }
 
 impl Template {
-    /// The review with the object's present and previous state.
+    /// The review with the object's present and earlier state.
     fn now(&self, object: &Value, old: Option<&Value>) -> Self {
         let before = self.object();
         // A deletion shows only the old object.
@@ -115,8 +116,8 @@ impl Template {
     }
 }
 
-/// The object with the fields that the server adds, as in the planned one: none before the mutating webhooks of a new
-/// object were called.
+/// The object with the fields that the API server adds, as in the planned object. Before the mutating webhooks of a new
+/// object are called, no such field exists.
 fn with_system_fields(object: &Value, planned: &Value) -> Value {
     let mut object = object.clone();
     for key in ["uid", "creationTimestamp", "generation", "resourceVersion"] {
@@ -127,7 +128,7 @@ fn with_system_fields(object: &Value, planned: &Value) -> Value {
     object
 }
 
-/// A connection of its own.
+/// A separate connection for these requests.
 struct Asking {
     http: std::sync::Arc<Http1>,
     authority: HeaderValue,

@@ -18,26 +18,26 @@ pub(super) struct Stop {
 }
 
 impl Stop {
-    /// Plan no further request and finish by `until`.
+    /// Stops the thread: it plans no further request and finishes by `until`.
     pub(super) fn by(&self, until: Instant) {
         *self.until.lock() = Some(until);
         self.stopping.store(true, Ordering::Release);
     }
 
-    /// `None`: go on. Else plan no further request and finish by then.
+    /// The time by which the thread must finish without planning a further request; `None` while it may go on.
     pub(super) fn until(&self) -> Option<Instant> {
         if self.stopping.load(Ordering::Acquire) { *self.until.lock() } else { None }
     }
 }
 
-/// The records that a thread writes and the load takes.
+/// The records that a thread writes and [`super::Load`] takes.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub counts: Arc<Counts>,
     pub recorder: Mutex<Recorder>,
 }
 
-/// A recorder that was taken, with the counts of the same moment.
+/// A recorder that was taken, with the planned and overflow counts of the same moment.
 pub(super) struct Taken(Recorder, (u64, u64));
 
 impl Shared {

@@ -1,13 +1,13 @@
-//! Admission load through an API server: real objects are written, and the API server calls the webhook that is
+//! Admission load through an API server: real objects are written, and the API server calls the webhooks that are
 //! registered there.
 //!
 //! The path of a request: [`Plan::build`] makes manifests and an exact stream of (time, operation) from the same mix as
-//! direct load. A pacing thread hands each over when it is due. A worker sends it as a user would, compares the answer
-//! with the right one, and records. Beside it [`Stored`] watches the objects that the API server really stores, so that
-//! a webhook that was not called is noticed too.
+//! direct load. A pacing thread hands each operation over at its planned time. A worker sends the request as a user
+//! would, compares the answer with the right answer, and records the result. At the same time [`Stored`] watches the
+//! objects that the API server really stores, so that a webhook which was not called is noticed too.
 //!
-//! There are no controllers here: an operation is one request of one user. Object names are never used again, and
-//! objects are deleted again, so that their number stays bounded.
+//! No controllers run, so an operation is one request of one user. Object names are never used again. Objects are
+//! deleted after some time, so that their number stays bounded.
 
 mod operate;
 mod oracle;
@@ -36,7 +36,8 @@ pub use plan::Plan;
 pub use stock::written;
 pub use stored::{Found, Stored};
 
-/// Load through an API server, in progress. Dropping it ends it and leaves its objects; [`Load::stop`] removes them.
+/// Load through an API server that is being sent. Dropping the value ends the load and leaves its objects;
+/// [`Load::stop`] removes them.
 #[derive(Debug)]
 pub struct Load {
     engine: Engine<Worker>,
@@ -47,12 +48,12 @@ pub struct Load {
 struct Shared {
     counts: Arc<Counts>,
     recorder: Mutex<Recorder>,
-    /// The writes, by the plural of the kind.
+    /// The confirmed writes, by the plural name of the kind.
     writes: Mutex<BTreeMap<&'static str, Record>>,
 }
 
 impl Load {
-    /// Makes the namespaces. Nothing else is written until [`Load::begin`].
+    /// Makes the namespaces. Nothing else is written before [`Load::begin`].
     pub async fn prepare(plan: &Plan, api: &Api, label: (&str, &str)) -> Result<(), Error> {
         let client = client(api)?;
         for name in plan.namespaces() {
@@ -80,19 +81,19 @@ impl Load {
         Ok(Self { engine, shared })
     }
 
-    /// The counts and measurements since the last call. Cheap: recorders are swapped.
+    /// The counts and measurements since the last call. The call is cheap, because recorders are swapped.
     pub fn take(&self) -> Interval {
         let full = std::mem::take(&mut *self.shared.recorder.lock());
         full.finish(self.shared.counts.take())
     }
 
-    /// The writes that the answers since the last call confirmed, for [`Stored::wrote`].
+    /// The writes that answers have confirmed since the last call, for [`Stored::wrote`].
     pub fn take_writes(&self) -> BTreeMap<&'static str, crate::churn::Writes> {
         let mut records = self.shared.writes.lock();
         records.iter_mut().map(|(plural, record)| (*plural, record.take())).collect()
     }
 
-    /// Plans no further request, waits `drain` for calls to end, then deletes the rest of its objects. Take the last
+    /// Plans no further request, waits `drain` for calls to end, then deletes the remaining objects. Take the last
     /// interval afterwards.
     pub async fn stop(&mut self, drain: Duration) {
         // None means that the worker has ended: its panic has been printed.

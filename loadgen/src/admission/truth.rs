@@ -1,9 +1,9 @@
-//! Facts that change the right answers while load runs: tags that move, images that cannot be resolved because their
-//! registry is sick, and images whose signatures lose or gain validity.
+//! Facts that change the right answers during the load. Tags move, a faulty registry makes images unresolvable, and
+//! signatures become valid or invalid.
 //!
-//! Owns these facts: other parts report them, and the oracle reads them. They never make it right to allow an object
-//! that must be denied: a sick registry excuses a refusal, a moved tag has two digests for a while, and an image whose
-//! key was removed may run for a second more.
+//! Owns these facts: other modules report them, and the oracle reads them. They never make it right to allow an object
+//! that must be denied. A faulty registry excuses a refusal. A moved tag has two right digests for a while. An image
+//! whose key was removed may run for one more second.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,19 +13,18 @@ use parking_lot::Mutex;
 
 use super::image::Refusal;
 
-/// The time after a registry has recovered in which a refusal is still right: for a review that was in flight, and for
-/// a client that pauses after a failure of the registry.
+/// How long after a registry's recovery a refusal is still right: for a review that was in flight, and for a client
+/// that pauses after an error of the registry.
 const RECOVERS: Duration = Duration::from_secs(5);
-/// The time after a change of keys from which an answer must use the new keys: a removed key is refused within a
-/// second.
+/// How soon an answer must use changed keys: an image of a removed key is refused within a second.
 const TRUSTED_WITHIN: Duration = Duration::from_secs(1);
-/// Digests of one tag that are remembered; the oldest are dropped.
+/// Most digests that are remembered of one tag; the oldest are dropped.
 const VERSIONS_MAX: usize = 32;
 
-/// The known changes of one plan.
+/// The facts that have changed since the plan was made.
 #[derive(Debug, Default)]
 pub struct Truth {
-    /// False as long as nothing has changed, as a fast path.
+    /// False as long as nothing has changed, so that most answers need no lock.
     changed: AtomicBool,
     inner: Mutex<Inner>,
 }
@@ -39,7 +38,7 @@ struct Inner {
     locked: bool,
 }
 
-/// An image whose signatures have another verdict since then.
+/// A change of an image's verdict, and its time.
 #[derive(Debug)]
 struct Turn {
     at: Instant,
@@ -51,7 +50,7 @@ struct Turn {
 #[derive(Debug)]
 struct Sick {
     by: u32,
-    /// The affected references; `None`: all of them.
+    /// The affected references; `None` means all references.
     references: Option<BTreeSet<String>>,
     well: Option<Instant>,
 }
@@ -64,14 +63,14 @@ struct Version {
 }
 
 impl Truth {
-    /// These references, or all of them, may be unresolvable from now on. `by` identifies the fault for
+    /// From now on these references, or all of them, may be unresolvable. `by` identifies the fault for
     /// [`Truth::well`].
     pub fn sick(&self, by: u32, references: Option<BTreeSet<String>>) {
         self.inner.lock().sick.push(Sick { by, references, well: None });
         self.changed.store(true, Ordering::Release);
     }
 
-    /// The fault `by` is over.
+    /// Ends the fault `by`.
     pub fn well(&self, by: u32) {
         let now = Instant::now();
         let mut inner = self.inner.lock();
@@ -81,7 +80,7 @@ impl Truth {
         inner.sick.retain(|sick| sick.well.is_none_or(|well| now < well + RECOVERS || sick.by == by));
     }
 
-    /// A tag changes its digest; call it before any client can read the new one.
+    /// Reports that a tag changes its digest. Call it before any client can read the new digest.
     pub fn moved(&self, reference: &str, was: &str, digest: &str) {
         let now = Instant::now();
         let mut inner = self.inner.lock();
@@ -105,12 +104,12 @@ impl Truth {
         self.inner.lock().locked = true;
     }
 
-    /// Sets how long an answer may use the previous digest of a tag. Until this is called: for ever.
+    /// Sets how long an answer may use the previous digest of a tag. Before this call: for ever.
     pub fn may_be_stale(&self, stale: Duration) {
         self.inner.lock().stale = Some(stale);
     }
 
-    /// The trusted keys have just changed: an image has another verdict now (`None`: it may run).
+    /// Reports a change of the trusted keys: an image has another verdict now (`None` means that it may run).
     pub fn turn(&self, reference: &str, was: Option<Refusal>, is: Option<Refusal>) {
         self.inner.lock().turned.insert(reference.to_owned(), Turn { at: Instant::now(), was, is });
         self.changed.store(true, Ordering::Release);
@@ -124,12 +123,12 @@ impl Truth {
         Some(if begun < *at + TRUSTED_WITHIN { vec![*is, *was] } else { vec![*is] })
     }
 
-    /// Whether anything ever changed, so that the oracle has to check.
+    /// Whether any fact has ever changed, so that the oracle must check the facts.
     pub(super) fn changed(&self) -> bool {
         self.changed.load(Ordering::Acquire)
     }
 
-    /// Whether an answer that came just now may report that this reference could not be resolved.
+    /// Whether an answer that came just now may say that this reference could not be resolved.
     pub(super) fn is_sick(&self, reference: &str, now: Instant) -> bool {
         self.inner.lock().sick.iter().any(|sick| {
             sick.references.as_ref().is_none_or(|all| all.contains(reference))
@@ -137,14 +136,14 @@ impl Truth {
         })
     }
 
-    /// For a locked image whose tag has moved: whether the tag has or had this digest.
+    /// For a locked image whose tag has moved: whether the tag has or had this digest; `None` for all other images.
     pub(super) fn locked(&self, reference: &str, digest: &str) -> Option<bool> {
         let inner = self.inner.lock();
         let versions = inner.moved.get(reference).filter(|_| inner.locked)?;
         Some(versions.iter().any(|version| version.digest == digest))
     }
 
-    /// Whether a call that began at `begun` may be answered with this digest; `None` for a tag that never moved.
+    /// Whether the answer to a call that began at `begun` may contain this digest; `None` for a tag that never moved.
     pub(super) fn may_name(&self, reference: &str, digest: &str, begun: Instant) -> Option<bool> {
         let inner = self.inner.lock();
         let versions = inner.moved.get(reference)?;

@@ -1,17 +1,17 @@
-//! [`Profile`]: a rate over time as its integral, and the inverse function from the integral to the time. Pure.
+//! [`Profile`]: the integral of a rate over time, and the inverse function from the integral to the time. Pure.
 //!
-//! Owns no list of arrivals: a run of 100 hours costs as much memory as one of a second.
+//! Owns no list of arrivals, so a run of 100 hours takes as much memory as a run of a second.
 
 use std::f64::consts::TAU;
 use std::time::Duration;
 
 use units::Rate;
 
-/// Bisections of the bracket round a time: they cut a day to less than a nanosecond, and longer times to the precision
-/// of an `f64`.
+/// The number of bisections that find a time. They are exact to less than a nanosecond within a day, and for longer
+/// times to the precision of an `f64`.
 const HALVINGS: usize = 60;
 
-/// A rate over a stretch of time.
+/// A rate over a period of time.
 #[derive(Debug, Clone)]
 pub(crate) struct Profile {
     curve: Curve,
@@ -22,20 +22,20 @@ pub(crate) struct Profile {
 enum Curve {
     /// A constant rate. Its measure is the time itself, so that no conversion loses precision.
     Flat { per_second: f64 },
-    /// Straight pieces, one after the other.
+    /// Periods with a linear rate, one after another.
     Pieces(Vec<Piece>),
-    /// `mean + amplitude * sin(omega * t)`, a mean above 0.
+    /// `mean + amplitude * sin(omega * t)`, with a mean above 0.
     Sine { mean: f64, amplitude: f64, omega: f64 },
 }
 
-/// A stretch in which the rate changes linearly from one value to another.
+/// A period in which the rate changes linearly.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     start_s: f64,
     length_s: f64,
     from: f64,
     to: f64,
-    /// Arrivals before it.
+    /// The number of arrivals before the period.
     before: f64,
 }
 
@@ -48,8 +48,8 @@ impl Piece {
         self.from + (self.to - self.from) * (t_s / self.length_s)
     }
 
-    /// The time inside the piece at which `amount` arrivals have come: the root of a quadratic, in the form that does
-    /// not cancel if the slope is small.
+    /// The time in the period at which `amount` arrivals have come. It is the root of a quadratic equation, in the form
+    /// that stays exact for a small slope.
     fn when(&self, amount: f64) -> f64 {
         let slope = (self.to - self.from) / self.length_s;
         let root = (self.from * self.from + 2.0 * slope * amount).max(0.0).sqrt();
@@ -63,7 +63,7 @@ impl Profile {
         Self { curve: Curve::Flat { per_second: rate.as_per_second() }, length }
     }
 
-    /// (length in seconds, rate at the start, rate at the end), one after the other.
+    /// The periods as (length in seconds, rate at the start, rate at the end), one after another.
     pub(super) fn pieces(pieces: &[(f64, f64, f64)], length: Duration) -> Self {
         let mut list = Vec::with_capacity(pieces.len());
         let (mut start_s, mut before) = (0.0, 0.0);
@@ -80,12 +80,12 @@ impl Profile {
         Self { curve: Curve::Sine { mean, amplitude, omega: TAU / period_s }, length }
     }
 
-    /// The number of arrivals, rounded to the nearest.
+    /// The number of arrivals in the whole run, rounded to the nearest number.
     pub(crate) fn count(&self) -> u64 {
         whole(self.expected(self.length))
     }
 
-    /// The number of arrivals before this time, by the curve.
+    /// The number of arrivals before this time, by the integral.
     pub(crate) fn expected(&self, until: Duration) -> f64 {
         let t_s = until.min(self.length).as_secs_f64();
         match &self.curve {
@@ -98,7 +98,7 @@ impl Profile {
         }
     }
 
-    /// The highest rate, per second.
+    /// The highest rate per second.
     pub(crate) fn peak(&self) -> f64 {
         match &self.curve {
             Curve::Flat { per_second } => *per_second,
@@ -107,12 +107,13 @@ impl Profile {
         }
     }
 
-    /// The length, if the rate never changes.
+    /// The length of the run, if the rate never changes.
     pub(super) fn flat_length(&self) -> Option<Duration> {
         matches!(self.curve, Curve::Flat { .. }).then_some(self.length)
     }
 
-    /// The measure of the whole run, over which arrivals are spread: seconds if the rate is constant, else arrivals.
+    /// The measure of the whole run, over which arrivals are spread: seconds if the rate is constant, otherwise
+    /// arrivals.
     pub(super) fn measure(&self) -> f64 {
         match self.curve {
             Curve::Flat { .. } => self.length.as_secs_f64(),
@@ -120,8 +121,8 @@ impl Profile {
         }
     }
 
-    /// The time at which this part of the measure has passed. Calls come with growing values; `cursor` is 0 before the
-    /// first.
+    /// The time at which this part of the measure has passed. Values must not decrease between calls; `cursor` is 0 at
+    /// the first call.
     pub(super) fn when(&self, passed: f64, cursor: &mut usize) -> Duration {
         let t_s = match &self.curve {
             Curve::Flat { .. } => passed,
@@ -138,13 +139,13 @@ impl Profile {
     }
 }
 
-/// Arrivals of `mean + amplitude * sin(omega * t)` before a time.
+/// The number of arrivals of `mean + amplitude * sin(omega * t)` before a time.
 fn under_sine(mean: f64, amplitude: f64, omega: f64, t_s: f64) -> f64 {
     mean * t_s + amplitude / omega * (1.0 - (omega * t_s).cos())
 }
 
-/// The inverse of [`under_sine`]. The integral never falls, so bisection finds the time, even if the rate touches 0 and
-/// Newton's method fails; the wave adds 0 to 2a/w, so the bracket does not grow with the run.
+/// The inverse of [`under_sine`]. The integral never decreases, so bisection finds the time, even where the rate is 0
+/// and Newton's method fails. The wave adds between 0 and 2a/w, so the searched range does not grow with the run.
 fn along_sine(mean: f64, amplitude: f64, omega: f64, passed: f64) -> f64 {
     let mut high = passed / mean;
     let mut low = ((passed - 2.0 * amplitude / omega) / mean).max(0.0);

@@ -1,7 +1,8 @@
-//! [`Recording`]: recorded requests, to be sent again. Reads the file once, before the clock starts.
+//! [`Recording`]: recorded requests that can be sent again. The file is read once, before the load starts.
 //!
-//! The format is JSON lines, described in `docs/load.md`. Memory is bounded: the distinct reviews are kept, up to a
-//! limit. Their times go into a temporary file of twelve bytes a request, from which the pacing thread reads.
+//! The format is JSON lines, as described in `docs/load.md`. Memory is bounded: only distinct reviews are stored, up to
+//! a limit. Times are stored in a temporary file with twelve bytes for each request, from which the pacing thread
+//! reads.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,31 +18,31 @@ use sha2::{Digest as _, Sha256};
 
 use crate::seed::UID_LEN;
 
-/// The longest line: an object of 1.5 MiB, its old version, and the envelope.
+/// The longest line in bytes: an object of 1.5 MiB, its old version, and the remaining fields.
 const LINE_BYTES_MAX: usize = 4 << 20;
-/// The most bytes of all distinct reviews. They are kept in memory, because reading a disk can make a thread late.
+/// The most bytes of all distinct reviews. They are stored in memory, because reading a disk can delay a thread.
 const REVIEWS_BYTES_MAX: usize = 256 << 20;
-/// The most requests of a file: more than any soak sends.
+/// The most requests of a file; more than any soak sends.
 const REQUESTS_MAX: u64 = 1_000_000_000;
-/// The greatest `atUs`: a year, like every length of time.
+/// The greatest `atUs`: a year, which is the limit of every duration.
 const AT_US_MAX: u64 = 366 * 24 * 3600 * 1_000_000;
-/// Offset in microseconds and number of the review, little endian.
+/// The bytes of an entry: offset in microseconds and number of the review, little endian.
 const ENTRY_BYTES: usize = 12;
-/// The number for a request without a review.
+/// The number that stands for a request without a review.
 const OPEN: u32 = u32::MAX;
-/// Entries read at once: 12 KiB, a few microseconds from the page cache.
+/// Entries that are read at once: 12 KiB, which take a few microseconds from the page cache.
 const BLOCK_ENTRIES: u64 = 1024;
 
-/// The text in place of the uid, which each call replaces by its own.
+/// The text at the position of the uid, which each call replaces by its own uid.
 pub(crate) const UID_PLACE: &[u8; UID_LEN] = b"00000000-0000-0000-0000-000000000000";
 
-/// Why a recording cannot be sent. Names the file and the line, if there is one.
+/// Why a recording cannot be sent. The message names the file, and the line if the error is in one.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// The operating system refused an operation.
     #[error("read {}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    /// A line that does not belong to a recording.
+    /// A line is no line of a recording.
     #[error("{}:{line}: {problem}", path.display())]
     Line {
         path: PathBuf,
@@ -49,12 +50,12 @@ pub enum RecordingError {
         line: u64,
         problem: LineError,
     },
-    /// A file without a request.
+    /// The file contains no request.
     #[error("{}: there is no request in it: write lines such as {{\"atUs\": 0}}", path.display())]
     Empty { path: PathBuf },
 }
 
-/// The fault of a line, and what to write instead.
+/// The error in a line, and what to write instead.
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
     /// The line is too long.
@@ -66,33 +67,33 @@ pub enum LineError {
     /// The line has no time.
     #[error("atUs is missing: write when the request is due, in microseconds from the start")]
     NoTime,
-    /// The line goes back in time.
+    /// The time of the line is before that of the previous line.
     #[error("atUs is {at_us}, before {last_us} of an earlier line: sort the lines by atUs")]
     Unsorted {
         /// The time of the line.
         at_us: u64,
-        /// The time of the line before.
+        /// The time of the previous line.
         last_us: u64,
     },
-    /// The line's time is too late, or the file has too many requests.
+    /// The time of the line is too late, or the file has too many requests.
     #[error("atUs is at most {AT_US_MAX} (a year), and a file has {REQUESTS_MAX} requests at most")]
     TooMuch,
-    /// The line names an unknown review.
+    /// The line refers to an unknown review.
     #[error("no earlier line has the review `{0}`: write it as {{\"review\": \"{0}\", \"body\": {{…}}}}")]
     Unknown(String),
-    /// The line uses the name of another review.
+    /// The line uses the name of an earlier review.
     #[error("there is a review `{0}` already: choose another name")]
     Twice(String),
-    /// All reviews together are too large.
+    /// All reviews together are larger than allowed.
     #[error("the distinct reviews of this file have more than {} MiB: split it", REVIEWS_BYTES_MAX >> 20)]
     TooLarge,
-    /// The reviews exceed the range of their numbers.
+    /// The file has more reviews than can be numbered.
     #[error("there are too many reviews")]
     TooMany,
     /// The body is no JSON of a review.
     #[error("the body is no AdmissionReview ({0})")]
     Body(serde_json::Error),
-    /// The body has another kind or version.
+    /// The body has another `kind` or `apiVersion`.
     #[error("the body is a `{version}` `{kind}`, not an admission.k8s.io/v1 AdmissionReview")]
     Kind { version: String, kind: String },
     /// The body has no request.
@@ -106,17 +107,17 @@ pub enum LineError {
     Uid,
 }
 
-/// A review of the file, ready to be sent.
+/// A review from the file, ready to be sent.
 #[derive(Debug)]
 pub(crate) struct Recorded {
     pub bytes: Vec<u8>,
-    /// The place of [`UID_PLACE`].
+    /// The position of [`UID_PLACE`] in the bytes.
     pub uid_at: usize,
-    /// The text for messages.
+    /// The label for messages.
     pub label: String,
 }
 
-/// A file that was read. Cheap to clone through an `Arc`.
+/// A recording that was read. A clone is cheap through an `Arc`.
 #[derive(Debug)]
 pub(crate) struct Recording {
     spool: Arc<File>,
@@ -165,7 +166,7 @@ struct Kind {
     kind: String,
 }
 
-/// The reviews of a file so far.
+/// The reviews of a file that were read so far.
 #[derive(Default)]
 struct Reviews {
     all: Vec<Recorded>,
@@ -175,7 +176,7 @@ struct Reviews {
 }
 
 impl Recording {
-    /// Reads and checks the whole file. Returns its distinct reviews beside it.
+    /// Reads and checks the whole file. Returns the recording and its distinct reviews.
     pub(crate) fn read(path: &Path) -> Result<(Self, Vec<Recorded>), RecordingError> {
         let io = |source| RecordingError::Io { path: path.to_owned(), source };
         let mut input = BufReader::new(File::open(path).map_err(io)?);
@@ -247,13 +248,13 @@ impl Recording {
         low
     }
 
-    /// The requests in order: the time, and the review; none if the file has none for it.
+    /// The requests in order: the time, and the review; `None` if the file contains no review for the request.
     pub(crate) fn entries(&self) -> Entries {
         Entries { spool: Arc::clone(&self.spool), count: self.count, next: 0, block: Vec::new(), in_block: 0 }
     }
 }
 
-/// The requests of a recording, read in blocks.
+/// Reads the requests of a recording in blocks.
 #[derive(Debug, Clone)]
 pub(crate) struct Entries {
     spool: Arc<File>,
@@ -293,7 +294,7 @@ fn unpack(entry: &[u8; ENTRY_BYTES]) -> (u64, u32) {
 }
 
 impl Reviews {
-    /// Reads a line. `None`: the line only names a review.
+    /// Parses a line; `None` for a line that only names a review.
     fn line(&mut self, text: &[u8]) -> Result<Option<(u64, u32)>, LineError> {
         let line: Line<'_> = serde_json::from_slice(text).map_err(LineError::Json)?;
         let number = match (&line.review, line.body) {
@@ -332,7 +333,7 @@ impl Reviews {
     }
 }
 
-/// A review as it will be sent: unchanged apart from the uid.
+/// A review as it will be sent: only the uid differs from the file.
 fn recorded(text: &str) -> Result<Recorded, LineError> {
     let review: Review<'_> = serde_json::from_str(text).map_err(LineError::Body)?;
     if review.api_version != "admission.k8s.io/v1" || review.kind != "AdmissionReview" {
@@ -406,7 +407,7 @@ mod tests {
         assert_eq!((line.len(), read(&line).unwrap().0.count()), (LINE_BYTES_MAX, 1));
     }
 
-    /// A known review costs no memory; a new one must fit.
+    /// A review that is known takes no memory; a new review must fit below the limit.
     #[test]
     fn distinct_reviews_have_a_bound() {
         let raw = |name: &str| RawValue::from_string(body("u", name)).unwrap();

@@ -1,4 +1,4 @@
-//! [`Schedule`]: the times of requests over a whole run, without their contents. Pure.
+//! [`Schedule`]: the planned times of requests over a whole run, without their contents. Pure.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use super::shape::Misfit;
 use super::{Arrivals, Entries, Profile, Recording, Shape, Times};
 use crate::seed;
 
-/// Rows of the table: enough to see a shape, few enough for a screen.
+/// The most rows of the printed table: enough to see a shape, and few enough for a screen.
 const ROWS: u32 = 10;
-/// Arrivals that [`Schedule::describe`] lists.
+/// The number of arrivals that [`Schedule::describe`] lists.
 const FIRST: usize = 5;
 
-/// The times of requests. Cheap to clone; the same arguments give the same times, to the nanosecond.
+/// The planned times of requests. A clone is cheap. Equal arguments give equal times, to the nanosecond.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     arrivals: Arrivals,
-    /// The curve of the rate, as text.
+    /// The curve of the rate as text.
     curve: String,
     source: Source,
     seed: u64,
     length: Duration,
 }
 
-/// The source of the times.
+/// The source of the planned times: a rate or a recording.
 #[derive(Debug, Clone)]
 enum Source {
     Profile(Arc<Profile>),
@@ -50,7 +50,7 @@ impl Schedule {
         Ok(Self { arrivals, curve, source: Source::Profile(Arc::new(profile)), seed, length })
     }
 
-    /// The times of a recording.
+    /// The planned times of a recording.
     pub(crate) fn recorded(recording: Arc<Recording>) -> Self {
         let curve = format!("as in {}", recording.path().display());
         let length = recording.length();
@@ -69,7 +69,7 @@ impl Schedule {
         self.length
     }
 
-    /// The number of requests before a time by the curve of the rate. Planned times are spread round it.
+    /// The number of requests before a time, by the curve of the rate. Random arrivals vary around this number.
     pub fn expected(&self, until: Duration) -> f64 {
         match &self.source {
             Source::Profile(profile) => profile.expected(until),
@@ -77,7 +77,7 @@ impl Schedule {
         }
     }
 
-    /// The highest rate, per second; none for a recording.
+    /// The highest rate per second; `None` for a recording.
     pub fn peak(&self) -> Option<f64> {
         match &self.source {
             Source::Profile(profile) => Some(profile.peak()),
@@ -85,12 +85,12 @@ impl Schedule {
         }
     }
 
-    /// Planned times as offsets from the beginning, in order, made one by one.
+    /// The planned times in order, as offsets from the beginning, made one after another.
     pub fn times(&self) -> impl Iterator<Item = Duration> + Send + use<> {
         self.stream().map(|(at, _)| at)
     }
 
-    /// Planned times, each with its review from a recording, if there is one.
+    /// The planned times, each with its review if a recording contains one.
     pub(crate) fn stream(&self) -> Stream {
         match &self.source {
             Source::Profile(profile) => {
@@ -101,7 +101,7 @@ impl Schedule {
         }
     }
 
-    /// Total, curve and spacing, in one line.
+    /// Total, curve and spacing of the requests in one line.
     pub fn summary(&self) -> String {
         let spacing = match (&self.source, self.arrivals) {
             (Source::Recording(_), _) => "",
@@ -111,7 +111,7 @@ impl Schedule {
         format!("{} requests in {:.1} s ({}{spacing})", self.planned(), self.length.as_secs_f64(), self.curve)
     }
 
-    /// The summary, a table of the run in parts where the rate changes, and the first planned times.
+    /// The summary, a table of the rate over the run, and the first planned times.
     pub fn describe(&self) -> String {
         let mut text = self.summary() + "\n";
         let is_flat = matches!(&self.source, Source::Profile(profile) if profile.flat_length().is_some());
@@ -139,7 +139,7 @@ impl Schedule {
     }
 }
 
-/// Planned times, each with the number of its review if that is fixed.
+/// Planned times, each with the number of its review if the review is fixed.
 #[derive(Debug, Clone)]
 pub(crate) enum Stream {
     Planned(Box<Times>),

@@ -1,4 +1,4 @@
-//! [`Shape`]: the change of a rate over a run, as users write it, and its checks. Pure.
+//! [`Shape`]: how a rate changes over a run, as users write it, and its checks. Pure.
 
 use std::time::Duration;
 
@@ -6,30 +6,30 @@ use units::{Rate, Span};
 
 use super::Profile;
 
-/// The most steps of a profile; more are a typing error.
+/// The most steps of a profile; more steps are a typing error.
 const MOST_STEPS: usize = 10_000;
 
-/// The change of the rate over the run. Without a shape the rate stays at `rate`.
+/// How the rate changes over the run. Without a shape the rate stays at `rate`.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Shape {
-    /// Evenly from `rate` to another rate.
+    /// The rate changes evenly from `rate` to another rate.
     Ramp(Ramp),
-    /// One rate after the other, each for its time; the last one stays. Replaces `rate`.
+    /// Several rates one after another, each for its time; the last rate stays. Replaces `rate`.
     Steps(Vec<Step>),
-    /// From `rate` upwards, in steps of equal height and length.
+    /// The rate rises from `rate` in steps of equal height and length.
     Stairs(Stairs),
-    /// Up and down round `rate`, as load follows the day.
+    /// The rate goes up and down around `rate`, as load does over a day.
     Sine(Sine),
 }
 
-/// Evenly from `rate` to another rate.
+/// The rate changes evenly from `rate` to another rate.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Ramp {
-    /// The rate at its end.
+    /// The rate at the end of the ramp.
     pub to: Rate,
-    /// The length of the ramp; then the rate stays. Default: the whole run.
+    /// The length of the ramp, after which the rate stays. Default: the whole run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<Span>,
 }
@@ -45,7 +45,7 @@ pub struct Step {
     pub length: Span,
 }
 
-/// From `rate` upwards, in steps of equal height and length.
+/// The rate rises from `rate` in steps of equal height and length.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Stairs {
@@ -53,18 +53,18 @@ pub struct Stairs {
     pub by: Rate,
     /// The length of a step.
     pub every: Span,
-    /// The rate that is not exceeded. Default: it rises to the end.
+    /// The rate that is not exceeded. Default: the rate rises until the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Rate>,
 }
 
-/// Up and down round `rate`, beginning upwards.
+/// The rate goes up and down around `rate`, and first goes up.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Sine {
-    /// The greatest distance from `rate`; at most `rate`.
+    /// The greatest difference from `rate`; at most `rate`.
     pub amplitude: Rate,
-    /// From one peak to the next.
+    /// The time from one peak to the next.
     pub period: Span,
 }
 
@@ -78,12 +78,12 @@ pub(crate) enum Misfit {
 }
 
 impl Shape {
-    /// Whether the shape sets the whole rate, so that `rate` has no meaning beside it.
+    /// Whether the shape sets all rates, so that `rate` has no effect.
     pub(crate) fn stands_alone(&self) -> bool {
         matches!(self, Self::Steps(_))
     }
 
-    /// The spelling in a scenario.
+    /// The name of the shape in scenarios.
     pub fn key(&self) -> &'static str {
         match self {
             Self::Ramp(_) => "ramp",
@@ -93,7 +93,7 @@ impl Shape {
         }
     }
 
-    /// The text for people, round this rate.
+    /// The shape with this rate, as text for people.
     pub fn describe(&self, rate: Rate) -> String {
         match self {
             Self::Ramp(Ramp { to, over: None }) => format!("from {rate} to {to}"),
@@ -112,7 +112,7 @@ impl Shape {
         }
     }
 
-    /// The fault of the shape on its own, and what to write instead.
+    /// The error of the shape alone, and what to write instead.
     pub(crate) fn problem(&self, rate: Rate) -> Option<String> {
         match self {
             Self::Ramp(Ramp { over, .. }) if over.is_some_and(|over| over.0.is_zero()) => {
@@ -154,7 +154,7 @@ impl Shape {
         }
     }
 
-    /// The shape applied to a run of this length.
+    /// Applies the shape to a run of this length.
     pub(crate) fn profile(&self, rate: Rate, length: Duration) -> Result<Profile, Misfit> {
         let length_s = length.as_secs_f64();
         let start = rate.as_per_second();

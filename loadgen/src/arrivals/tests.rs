@@ -9,7 +9,7 @@ fn times(arrivals: Arrivals, per_second: f64, length: Duration, seed: u64) -> Ti
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// For any rate, arrivals are in order, inside the length, exactly as many as planned, and repeat for a seed.
+    /// At any rate, arrivals are in order, within the run, exactly as many as planned, and the same for the same seed.
     #[test]
     fn ordered_inside_and_exact(per_second in 0.1f64..2000.0, seconds in 1u64..20, seed: u64, even: bool) {
         let arrivals = if even { Arrivals::Constant } else { Arrivals::Poisson };
@@ -22,7 +22,7 @@ proptest! {
         prop_assert_eq!(all, again);
     }
 
-    /// A Poisson process has a count in each second whose mean and variance both equal the rate, all along the run.
+    /// In a Poisson process, mean and variance of the arrivals in a second both equal the rate, during the whole run.
     #[test]
     fn poisson_mean_and_variance(seed: u64) {
         let (rate, seconds) = (50.0, 400u64);
@@ -59,7 +59,7 @@ const SHAPES: [&str; 6] = [
     r#"{"sine": {"amplitude": "100/s", "period": "400ms"}}"#,
 ];
 
-/// The expected rate of each shape for 100/s at a time, written independently of the code under test.
+/// The expected rate of each shape at a time, for `rate` 100/s, written independently of the tested code.
 fn rate_at(shape: usize, t_s: f64) -> f64 {
     match shape {
         0 => 100.0 + 300.0 * t_s / 10.0,
@@ -92,7 +92,8 @@ fn integral(shape: usize) -> Vec<f64> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// For any shape, arrivals are in order, inside the run, exactly as many as its integral, and repeat for a seed.
+    /// For any shape, arrivals are in order, within the run, exactly as many as the integral, and the same for the same
+    /// seed.
     #[test]
     fn shapes_are_ordered_inside_and_exact(shape in 0..SHAPES.len(), seed: u64, even: bool) {
         let arrivals = if even { Arrivals::Constant } else { Arrivals::Poisson };
@@ -104,7 +105,7 @@ proptest! {
         prop_assert_eq!(&all, &shaped(shape, arrivals, seed).collect::<Vec<_>>());
     }
 
-    /// Evenly spaced arrivals follow the integral of the rate: at no time are there more than one too many or too few.
+    /// Evenly spaced arrivals follow the integral of the rate: at no time is one arrival too many or too few.
     #[test]
     fn even_arrivals_follow_the_integral(shape in 0..SHAPES.len()) {
         let all: Vec<Duration> = shaped(shape, Arrivals::Constant, 1).collect();
@@ -115,7 +116,7 @@ proptest! {
         }
     }
 
-    /// Poisson arrivals keep the counts of each stretch within six standard deviations of the integral, and a pause stays one.
+    /// In each period, Poisson arrivals stay within six standard deviations of the integral, and a pause contains none.
     #[test]
     fn poisson_arrivals_follow_the_integral(shape in 0..SHAPES.len(), seed: u64) {
         let all: Vec<Duration> = shaped(shape, Arrivals::Poisson, seed).collect();
@@ -130,7 +131,8 @@ proptest! {
     }
 }
 
-/// The distances of Poisson arrivals are exponential, so their standard deviation equals their mean; even ones have none.
+/// Distances of Poisson arrivals are exponential, so their standard deviation equals their mean. Even distances do not
+/// vary.
 #[test]
 fn spacing_differs_within_a_shape() {
     let spread = |arrivals| {
@@ -143,8 +145,8 @@ fn spacing_differs_within_a_shape() {
     assert!((spread(Arrivals::Poisson) - 1.0).abs() < 0.15, "{}", spread(Arrivals::Poisson));
 }
 
-/// A ramp from zero begins at once, and a pause between two steps stays empty: an arrival due at its beginning is due
-/// at its end.
+/// A ramp from zero begins at once. A pause between two steps stays empty: an arrival at its beginning is moved to its
+/// end.
 #[test]
 fn nothing_is_planned_where_the_rate_is_zero() {
     let along = |shape: &str, rate: f64| {
@@ -172,7 +174,7 @@ fn nothing_is_expected_behind_the_end() {
     }
 }
 
-/// A hundred hours of a wave are planned as precisely as its first second, one arrival at a time.
+/// A hundred hours of a sine are planned as exactly as its first second, one arrival after another.
 #[test]
 fn a_long_wave_keeps_its_precision() {
     let shape: Shape = serde_json::from_str(r#"{"sine": {"amplitude": "90/s", "period": "1h"}}"#).unwrap();

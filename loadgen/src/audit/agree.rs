@@ -1,8 +1,8 @@
-//! A comparison of two witnesses: the answers to churn's writes, and the audit's watch. Pure.
+//! Compares two sources: the answers to churn's writes, and the audit's watch. Pure.
 //!
-//! Every successful write must be in the watch. The reverse need not hold: the subject and others write too. Commits
-//! are remembered for a while, because the answer to a write may come before or after its event; a write without its
-//! event after that time is a disagreement. It takes `now` as an argument and knows no clock.
+//! Every successful write must appear in the watch. The watch may show more, because the subject and others write too.
+//! The answer to a write may come before or after its event, so commits are remembered for some time. A write without
+//! an event after that time is a disagreement. The time `now` is an argument.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -14,22 +14,22 @@ use super::history::NAMED_MAX;
 use crate::churn::{Write, Writes};
 use facts::{Change, Commit, Revision, Uid};
 
-/// The time that commits are remembered: a write may be answered half a minute after its commit, and is read some time
-/// later.
+/// How long commits are remembered. A write may be answered half a minute after its commit, and the answer is read some
+/// time later.
 pub const GRACE: Duration = Duration::from_secs(90);
-/// The most commits remembered, about 40 MiB: 90 s at 2,000 a second.
+/// The most remembered commits, about 40 MiB: 90 s at 2,000 commits a second.
 const COMMITS_MAX: usize = 180_000;
-/// Writes that may wait for their commit. More means that the audit has seen nothing for a long time.
+/// The most writes that wait for their commit. With more, the audit has seen nothing for a long time.
 const WAITING_MAX: usize = 180_000;
 
-/// Compares commits and writes as they come in. Memory is bounded by [`GRACE`] and a fixed number of commits.
+/// Compares commits and writes as they arrive. Memory is bounded by [`GRACE`] and a fixed number of commits.
 #[derive(Debug, Default)]
 pub struct Agreement {
-    /// How often each key was shown; one name can be deleted more than once. Never iterated.
+    /// How often the watch showed each key; a name can be deleted more than once. The map is never iterated.
     shown: HashMap<Key, u32>,
-    /// In the order of the commits.
+    /// The commits in order, with the times at which they are forgotten.
     order: VecDeque<(Instant, Key)>,
-    /// In the order of the writes.
+    /// Writes that wait for their commit, in order.
     waiting: VecDeque<Write>,
     outcome: Outcome,
 }
@@ -37,15 +37,15 @@ pub struct Agreement {
 /// The result of the comparison.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Writes that the audit showed.
+    /// Number of writes that the audit showed.
     pub confirmed: u64,
-    /// Writes that the audit never showed.
+    /// Number of writes that the audit never showed.
     pub unseen_total: u64,
-    /// The first hundred unseen writes.
+    /// The first hundred writes that the audit never showed.
     pub unseen: Vec<Write>,
-    /// Writes that could not be compared: not recorded by churn, or more than may wait.
+    /// Number of writes that could not be compared: churn did not record them, or too many were waiting.
     pub uncompared: u64,
-    /// Commits that were dropped before their time, because there were too many. Their writes count as unseen.
+    /// Number of commits that were dropped early, because there were too many. Their writes count as never shown.
     pub forgotten: u64,
 }
 
@@ -56,14 +56,14 @@ enum Key {
 }
 
 impl Outcome {
-    /// Whether both witnesses agree on every write.
+    /// Whether both sources agree on every write.
     pub fn agrees(&self) -> bool {
         self.unseen_total == 0 && self.uncompared == 0 && self.forgotten == 0
     }
 }
 
 impl fmt::Display for Outcome {
-    /// One line, then one for each of the first few writes that were not shown.
+    /// Writes one line, then a line for each of the first writes that the audit never showed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 5;
         write!(f, "{} writes were confirmed by the audit, {} were not", self.confirmed, self.unseen_total)?;
@@ -91,7 +91,7 @@ impl fmt::Display for Write {
 }
 
 impl Agreement {
-    /// A commit that the audit showed.
+    /// Adds a commit that the audit showed.
     pub fn commit(&mut self, entry: &Entry) {
         let key = Key::shown(&entry.commit);
         if self.order.len() == COMMITS_MAX {
@@ -102,7 +102,7 @@ impl Agreement {
         *self.shown.entry(key).or_default() += 1;
     }
 
-    /// Takes churn's writes since the last call.
+    /// Adds churn's writes since the last call.
     pub fn writes(&mut self, writes: Writes) {
         self.outcome.uncompared += writes.lost;
         for write in writes.writes {
@@ -116,8 +116,8 @@ impl Agreement {
         }
     }
 
-    /// Checks waiting writes, names those that waited longer than [`GRACE`], and drops commits that are older than
-    /// that. Call it every few seconds, after the commits and writes so far were passed on.
+    /// Compares waiting writes, reports those that waited longer than [`GRACE`], and drops older commits. Call it every
+    /// few seconds, after all commits and writes were added.
     pub fn advance(&mut self, now: Instant) {
         for write in std::mem::take(&mut self.waiting) {
             if self.is_shown(&write) {
@@ -133,7 +133,7 @@ impl Agreement {
         }
     }
 
-    /// The end: writes that still wait were never shown.
+    /// Ends the comparison: writes that still wait were never shown.
     pub fn finish(mut self) -> Outcome {
         for write in std::mem::take(&mut self.waiting) {
             if self.is_shown(&write) {
@@ -183,8 +183,8 @@ pub fn agree(commits: &[Entry], writes: &[Write]) -> Outcome {
 }
 
 impl Key {
-    /// A version is the same whether it was shown as added or changed: a patch without a change is answered with the
-    /// version before.
+    /// The key of a commit. Added and changed versions have equal keys, because a patch without a change is answered
+    /// with the previous version.
     fn shown(commit: &Commit) -> Self {
         match commit.change {
             Change::Deleted => Self::Gone { namespace: commit.namespace.clone(), name: commit.name.clone() },
@@ -194,8 +194,8 @@ impl Key {
         }
     }
 
-    /// A deletion is identified by its name, because its answer has no version and not always a uid. Churn never uses a
-    /// name for a second object.
+    /// The key of a write. A deletion has its name as the key, because its answer contains no version and not always a
+    /// uid. Churn never uses a name for a second object.
     fn written(write: &Write) -> Option<Self> {
         match write.change {
             Change::Deleted => Some(Self::Gone { namespace: (*write.namespace).into(), name: (*write.name).into() }),

@@ -1,5 +1,5 @@
-//! Watch events and list pages as the audit reads them: the object, its version, the kind of change, its controller's
-//! progress. Pure.
+//! Watch events and pages of lists as the audit reads them: the object, its version, the kind of change, its
+//! controller's progress. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use facts::{Change, Looks, Progress};
 
-/// The parts of an object that the audit keeps.
+/// The properties of an object that the audit keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Object {
     pub namespace: String,
@@ -22,21 +22,21 @@ pub(super) struct Object {
     pub fields: Vec<Value>,
 }
 
-/// The kept parts of an object besides its identity.
+/// The properties of an object that are kept besides its identity.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Wanted {
-    /// The fields with its controller's progress.
+    /// The fields with the progress of the object's controller.
     pub looks: Option<Looks>,
     /// The JSON pointer of the pod spec whose images are kept.
     pub pod_spec: Option<String>,
-    /// Paths of fields that are kept unchanged.
+    /// The paths of fields that are kept unchanged.
     pub fields: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Event {
     Object(Change, Object),
-    /// Every event up to this version was sent.
+    /// A bookmark: every event up to this version was sent.
     Bookmark(String),
     /// The server ends the stream with a `Status`.
     Failed {
@@ -49,12 +49,12 @@ pub(super) enum Event {
 pub(super) struct Page {
     /// The version of the whole list.
     pub resource_version: String,
-    /// The token of the next page; none on the last one.
+    /// The token of the next page; `None` on the last page.
     pub next: Option<String>,
     pub objects: Vec<Object>,
 }
 
-/// A line or page that does not follow Kubernetes' format.
+/// The error for a line or page that does not follow Kubernetes' format.
 #[derive(Debug, thiserror::Error)]
 #[error("{what} is not what Kubernetes sends: {problem}")]
 pub(super) struct Malformed {
@@ -162,7 +162,7 @@ fn object(raw: &RawValue, wanted: &Wanted) -> Result<Object, String> {
     })
 }
 
-/// The parts of an object that are searched.
+/// The fields of an object in which paths are looked up.
 fn parts(raw: &RawValue, wanted: &Wanted) -> Result<Value, String> {
     let looked = wanted.looks.iter().flat_map(|looks| ["/metadata", looks.observed.as_str()]);
     let first = |path: &str| path.split('/').nth(1).unwrap_or_default().replace("~1", "/").replace("~0", "~");
@@ -176,8 +176,7 @@ fn parts(raw: &RawValue, wanted: &Wanted) -> Result<Value, String> {
     parts.map(|(key, raw)| Ok((key, read(raw)?))).collect::<Result<serde_json::Map<_, _>, String>>().map(Value::Object)
 }
 
-/// The images of the pod spec at a JSON pointer, of containers of all kinds and of image volumes; empty if there are
-/// none.
+/// The images of the pod spec at a JSON pointer: of all kinds of containers and of image volumes; empty without any.
 fn images(raw: &RawValue, pointer: &str) -> Vec<String> {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase", default)]
@@ -209,7 +208,7 @@ fn images(raw: &RawValue, pointer: &str) -> Vec<String> {
     containers.map(|container| container.image).chain(volumes).filter(|image| !image.is_empty()).collect()
 }
 
-/// The value at a JSON pointer (RFC 6901), reading only the objects on the way; none if the value has another type.
+/// The value at a JSON pointer (RFC 6901). Only objects on the path are parsed. `None` if the value has another type.
 fn at<T: DeserializeOwned>(raw: &RawValue, pointer: &str) -> Option<T> {
     let mut text = raw.get();
     for word in pointer.split('/').skip(1) {

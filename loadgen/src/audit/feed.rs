@@ -1,6 +1,6 @@
-//! The running watch: connects, reads, resumes, and relists if the server has forgotten the version.
+//! The running watch: connects, reads, resumes, and lists again if the server has forgotten the version.
 //!
-//! Owns the order of commits and the limits for giving up. [`History`] interprets the events.
+//! Owns the order of commits and the limits after which the audit gives up. [`History`] interprets the events.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,12 +20,12 @@ use super::{Config, Entry, Hole, Source};
 use crate::failure::chain;
 use facts::{Change, Commit, Order};
 
-/// Pauses between attempts grow from the first value to the second.
+/// The shortest pause between attempts; pauses grow up to the longest.
 const PAUSE_SHORTEST: Duration = Duration::from_millis(50);
 const PAUSE_LONGEST: Duration = Duration::from_secs(2);
-/// Streams in a row that end with anything but a clean close and bring no event, after which the audit relists.
+/// Most streams in a row that bring no event and do not close cleanly. After them the audit lists again.
 const FRUITLESS_MAX: u32 = 5;
-/// Holes kept in full; further ones are counted.
+/// Most holes that are kept in full; further holes are only counted.
 const HOLES_MAX: usize = 100;
 
 #[derive(Debug)]
@@ -52,9 +52,9 @@ pub(super) struct Feed {
     pub shared: Arc<Shared>,
     /// The version from which the next watch starts.
     pub resource_version: String,
-    /// The last sign of the control plane.
+    /// The time of the last answer or event of the control plane.
     pub heard: Instant,
-    /// The time since which no stream opened or was valid.
+    /// The time since which no stream was opened or valid.
     trouble_since: Option<Instant>,
     fruitless: u32,
     pause: Duration,
@@ -62,18 +62,18 @@ pub(super) struct Feed {
 
 /// How a stream ended.
 enum Turn {
-    /// The stream was open and ended, or fell silent. The text says why, for a log.
+    /// The stream was open, and ended or was silent too long. The text is the reason, for a log.
     Ended(String),
-    /// The stream did not open.
+    /// The stream could not be opened.
     Unopened(String),
     /// The received data is invalid.
     Broken(String),
-    /// The version is no longer known.
+    /// The server does not know the version any more.
     Expired(String),
 }
 
 impl Shared {
-    /// Numbers the changes and queues them.
+    /// Gives the changes their order numbers and puts them into the queue.
     fn publish(&self, state: &mut State, at: Instant, source: Source, changes: Vec<(Change, Object)>) {
         let entries = changes.into_iter().map(|(change, object)| {
             state.order = state.order.next();
@@ -91,7 +91,7 @@ impl Shared {
         self.queue.push(entries);
     }
 
-    /// Takes a list: the first one, or one after a hole. Returns the number of objects that it changed.
+    /// Takes over a list: the first one, or one after a hole. Returns the number of objects that changed.
     pub(super) fn relist(&self, at: Instant, source: Source, list: List) -> u64 {
         let mut state = self.state.lock();
         let changes = state.history.relist(list.objects, &list.resource_version);
@@ -107,7 +107,7 @@ impl Feed {
         Self { link, config, shared, resource_version, heard, trouble_since: None, fruitless: 0, pause }
     }
 
-    /// Runs until the control plane is lost for too long. Dropping it ends it.
+    /// Runs until the control plane is away for too long. Dropping the future ends the watch.
     pub(super) async fn run(mut self) {
         loop {
             let turn = self.stream().await;
@@ -136,7 +136,7 @@ impl Feed {
         }
     }
 
-    /// One watch, from its request to its end.
+    /// Runs one watch from its request to its end.
     async fn stream(&mut self) -> Turn {
         let mut session = match self.link.open().await {
             Ok(session) => session,
@@ -178,7 +178,7 @@ impl Feed {
         }
     }
 
-    /// Takes an event; returns the end of the stream if the event is one.
+    /// Handles an event; returns how the stream ended if the event ends the stream.
     fn take(&mut self, at: Instant, event: Event) -> Option<Turn> {
         let mut state = self.shared.state.lock();
         match event {
@@ -205,8 +205,8 @@ impl Feed {
         None
     }
 
-    /// Lists, takes the changes, and marks the hole. If the list fails, it returns `false`, and the next stream leads
-    /// here again.
+    /// Lists, takes over the changes, and reports the hole. If the list fails, returns `false`; the next stream then
+    /// leads to another list.
     async fn relist(&mut self, reason: &str) -> bool {
         let list = match self.link.list().await {
             Ok(list) => list,
@@ -236,7 +236,7 @@ impl Feed {
     }
 }
 
-/// The next data of a stream; none at its end.
+/// The next data of a stream; `None` at its end.
 async fn next(body: &mut Incoming) -> Result<Option<Bytes>, String> {
     loop {
         match body.frame().await {

@@ -1,8 +1,8 @@
-//! The existing objects as the audit knows them, event by event, and their comparison with a list. Pure: no sockets, no
+//! The existing objects as the audit knows them from events, and their comparison with a list. Pure: no sockets, no
 //! clock.
 //!
-//! Its memory is that of the live objects. It never orders resourceVersions: they are opaque, and the order of events
-//! is enough.
+//! Memory is proportional to the number of existing objects. resourceVersions are opaque and never ordered; the order
+//! of events is enough.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,12 +10,12 @@ use std::fmt;
 use super::event::Object;
 use facts::{Change, Progress};
 
-/// Changes during the last comparison that are remembered. A run with more changes has not been stopped.
+/// The most changes that are remembered during the last comparison. With more changes, the run has not been stopped.
 const MARKED_MAX: usize = 100_000;
-/// Disagreements kept in full; further ones are counted.
+/// The most disagreements that are kept in full; further ones are only counted.
 pub(super) const NAMED_MAX: usize = 100;
 
-/// An object on which the audit's own sources disagree.
+/// An object on which the watch and the lists disagree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disagreement {
     pub namespace: String,
@@ -27,24 +27,24 @@ pub struct Disagreement {
 /// The kind of a disagreement between the watch and the lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Problem {
-    /// The watch changed or deleted an object that it never added, or added one that existed.
+    /// The watch changed or deleted an object that it never added, or added an object that existed.
     OutOfTurn(Change),
     /// The watch showed a new uid under a name whose deletion it never showed.
     Replaced {
-        /// The uid before.
+        /// The uid that the watch showed before.
         earlier_uid: String,
     },
-    /// The last list has the object, the watch never showed it.
+    /// The last list contains the object, but the watch never showed it.
     OnlyListed {
         /// The version in the list.
         resource_version: String,
     },
-    /// The watch never showed the object's deletion, and the last list does not have it.
+    /// The last list does not contain the object, but the watch never showed its deletion.
     OnlyWatched {
         /// The last version that the watch showed.
         resource_version: String,
     },
-    /// The watch stopped at another version than the last list has.
+    /// The last version in the watch is not the version in the last list.
     VersionDiffers {
         /// The version in the list.
         listed: String,
@@ -75,7 +75,7 @@ impl fmt::Display for Disagreement {
     }
 }
 
-/// The state of a name: nothing, or one version of one object.
+/// The state of a name: no object, or one version of an object.
 type State = Option<Known>;
 type Place = (String, String);
 
@@ -86,16 +86,16 @@ struct Known {
     progress: Progress,
 }
 
-/// The live objects as the watch shows them.
+/// The existing objects as the watch shows them.
 #[derive(Debug, Default)]
 pub(super) struct History {
     objects: BTreeMap<Place, Known>,
-    /// For every name that changed since the mark: the state at the mark and each one after it.
+    /// For every name that changed since the mark: its state at the mark, and each later state.
     marked: Option<BTreeMap<Place, Vec<State>>>,
     marked_changes: usize,
-    /// Events without news.
+    /// Number of events without a change.
     pub repeated: u64,
-    /// Errors of the watch itself.
+    /// Contradictions in the watch itself.
     pub out_of_turn: Vec<Disagreement>,
     pub out_of_turn_total: u64,
 }
@@ -105,7 +105,7 @@ impl History {
         self.objects.len()
     }
 
-    /// Takes an event of the watch; `false` if it brings no news.
+    /// Handles an event of the watch; `false` if the event changes nothing.
     pub(super) fn event(&mut self, change: Change, object: &Object) -> bool {
         let place = (object.namespace.clone(), object.name.clone());
         let known = self.objects.get(&place);
@@ -128,7 +128,7 @@ impl History {
         true
     }
 
-    /// Takes a complete list and returns the changes since the last event. Versions between are lost.
+    /// Takes over a complete list and returns the changes since the last event. Versions in between are lost.
     pub(super) fn relist(&mut self, list: Vec<Object>, resource_version: &str) -> Vec<(Change, Object)> {
         let mut changes = Vec::new();
         let mut listed = BTreeSet::new();
@@ -157,16 +157,17 @@ impl History {
         changes
     }
 
-    /// From here on every state is remembered, for [`compare`](Self::compare).
+    /// From now on, every state is remembered for [`compare`](Self::compare).
     pub(super) fn mark(&mut self) {
         self.marked = Some(BTreeMap::new());
         self.marked_changes = 0;
     }
 
-    /// Compares a consistent list that was requested after the mark. An object agrees if the list has one of the states
-    /// that the watch showed since the mark. A late object disagrees until its event has come: compare again.
+    /// Compares with a consistent list that was requested after the mark. An object agrees if the list contains a state
+    /// that the watch showed since the mark. An object whose event is late disagrees until the event comes, so compare
+    /// again.
     ///
-    /// An error means that too many changes happened since the mark to compare.
+    /// An error means that too many changes came since the mark for a comparison.
     pub(super) fn compare(&self, list: &[Object]) -> Result<Vec<Disagreement>, usize> {
         let nothing = BTreeMap::new();
         let marked = self.marked.as_ref().unwrap_or(&nothing);
@@ -201,7 +202,7 @@ impl History {
         Ok(found)
     }
 
-    /// Changes the state of a name; returns the state before.
+    /// Changes the state of a name; returns its previous state.
     fn set(&mut self, place: Place, state: State) -> State {
         let before = match state.clone() {
             Some(known) => self.objects.insert(place.clone(), known),

@@ -1,26 +1,26 @@
-//! A watch's bytes as lines. Pure; bounded by the longest line.
+//! Splits the bytes of a watch into lines. Pure; memory is bounded by the longest line.
 
-/// The longest line: an object has at most 1.5 MiB in etcd's encoding; as JSON with managed fields it is larger, but
-/// never this large.
+/// The longest line in bytes. An object has at most 1.5 MiB in etcd's encoding; as JSON with managed fields it is
+/// larger, but never this large.
 pub(super) const LINE_BYTES_MAX: usize = 8 << 20;
 
-/// A line longer than [`LINE_BYTES_MAX`].
+/// The error for a line that is longer than [`LINE_BYTES_MAX`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a line is longer than {} MiB", LINE_BYTES_MAX >> 20)]
 pub(super) struct TooLong;
 
-/// Received bytes that are not read yet.
+/// Received bytes that were not read yet.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     bytes: Vec<u8>,
     /// The start of the next line.
     begin: usize,
-    /// There is no line break between `begin` and this place.
+    /// The position up to which no line break was found.
     scanned: usize,
 }
 
 impl Lines {
-    /// Takes the next bytes of the stream, cut anywhere.
+    /// Adds the next bytes of the stream, which may be cut anywhere.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
         self.bytes.drain(..self.begin);
         self.scanned -= self.begin;
@@ -33,7 +33,7 @@ impl Lines {
         Ok(())
     }
 
-    /// The next complete line, without its line break. A line without a line break stays.
+    /// The next complete line without its line break. A line that is not complete stays.
     pub(super) fn next_line(&mut self) -> Option<&[u8]> {
         let Some(length) = self.bytes[self.scanned..].iter().position(|&byte| byte == b'\n') else {
             self.scanned = self.bytes.len();
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// However the bytes are cut, the same lines result, and an unended line is never returned.
+        /// However the bytes are cut, the lines are the same, and an incomplete line is never returned.
         #[test]
         fn any_cut_gives_the_same_lines(
             lines in proptest::collection::vec("[a-zä]{0,40}", 0..20),

@@ -1,6 +1,7 @@
-//! The audit's connections: one request after another on HTTP/1.1 over TLS, bodies read page by page or as a stream.
+//! The connections of the audit: one request after another over HTTP/1.1 with TLS. Bodies are read page by page or as a
+//! stream.
 //!
-//! Owns deadlines and limits of the wire. It knows lists and watches as paths, not their meaning.
+//! Owns deadlines and size limits. Lists and watches are only paths here; other modules interpret them.
 
 use std::time::Duration;
 
@@ -23,12 +24,12 @@ use crate::wire::Endpoint;
 
 /// The deadline of an answer: kube-apiserver ends a request that is no watch after a minute.
 const ANSWER_LIMIT: Duration = Duration::from_mins(1);
-/// Objects on a page. If a page is too large, it is requested again with fewer.
+/// The number of objects on a page. If a page is too large, it is requested again with fewer objects.
 const PAGE_OBJECTS: usize = 500;
 /// The most bytes of a page: 500 objects of 64 KiB.
 const PAGE_BYTES_MAX: usize = 32 << 20;
 const ERROR_BYTES_MAX: usize = 64 << 10;
-/// How often a list is begun anew if its pages expire again and again.
+/// How often a list is started again if its pages expire.
 const LIST_TRIES: u32 = 3;
 
 /// The connection settings of the audit.
@@ -36,7 +37,7 @@ const LIST_TRIES: u32 = 3;
 pub(super) struct Link {
     endpoint: Endpoint,
     headers: HeaderMap,
-    /// The path of all objects.
+    /// The path of all objects of the resource.
     path: String,
     wanted: Wanted,
 }
@@ -47,13 +48,13 @@ pub(super) struct List {
     pub objects: Vec<Object>,
 }
 
-/// Why there was no answer, or no valid one.
+/// Why a request got no valid answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failed {
-    /// The answer has a status of failure.
+    /// The answer has an error status.
     #[error("HTTP {}: {message}", status.as_u16())]
     Status { status: StatusCode, message: String },
-    /// The page is larger than the cap.
+    /// The page is larger than allowed.
     #[error("a page is larger than {} MiB", PAGE_BYTES_MAX >> 20)]
     TooLarge,
     /// The connection failed, or the answer is invalid.
@@ -61,7 +62,7 @@ pub(super) enum Failed {
     Wire(String),
 }
 
-/// A connection. Dropping it closes it.
+/// A connection. Dropping the value closes the connection.
 pub(super) struct Session {
     sender: SendRequest<Empty<Bytes>>,
     // Drives the connection; owned, so that it ends with the session.
@@ -84,7 +85,7 @@ impl Link {
         Ok(Self { endpoint, headers, path, wanted })
     }
 
-    /// The kept parts of each object besides its identity.
+    /// The properties that are kept of each object besides its identity.
     pub(super) fn wanted(&self) -> &Wanted {
         &self.wanted
     }
@@ -101,7 +102,7 @@ impl Link {
         Ok(Session { sender, _driver: driver })
     }
 
-    /// The head of a watch's answer. The session must live as long as its body.
+    /// The head of the answer to a watch. The session must live as long as the answer's body.
     pub(super) async fn watch(
         &self,
         session: &mut Session,
@@ -126,7 +127,7 @@ impl Link {
         self.pages(&mut session).await
     }
 
-    /// A list without its objects: the version of the whole, for a reader that wants only later changes.
+    /// The version of a list without its objects, for a reader that wants only later changes.
     pub(super) async fn newest(&self) -> Result<List, Failed> {
         let mut session = self.open().await?;
         let page = self.page(&mut session, "limit=1").await?;
@@ -195,7 +196,7 @@ impl Link {
     }
 }
 
-/// The message of a `Status`, or the beginning of any other body.
+/// The message in a `Status`, or the beginning of any other body.
 fn message(body: &[u8]) -> String {
     #[derive(Deserialize)]
     struct Status {
@@ -205,7 +206,7 @@ fn message(body: &[u8]) -> String {
         .map_or_else(|_| String::from_utf8_lossy(&body[..body.len().min(160)]).into_owned(), |status| status.message)
 }
 
-/// Encodes a version or token, which is opaque and may contain any character.
+/// Encodes a version or token for a URL. Both are opaque and may contain any character.
 fn encode(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }

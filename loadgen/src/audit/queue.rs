@@ -1,7 +1,7 @@
 //! The bounded queue between the watch and the reader of the commits.
 //!
-//! Owns the overrun: if the reader is too slow, the oldest commits are dropped, and the reader gets their number first.
-//! A reader that asks for holes gets them the same way.
+//! Owns the overrun: if the reader is too slow, the oldest commits are dropped, and the reader first gets their number.
+//! A reader that asks for holes gets each hole in the same way.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::{Entry, Error, Hole};
 
-/// Holes that wait for their reader.
+/// The most holes that wait for the reader.
 const HOLES_MAX: usize = 16;
 
 #[derive(Debug)]
@@ -24,9 +24,9 @@ pub(super) struct Queue {
 struct State {
     commits: VecDeque<Entry>,
     lost: u64,
-    /// Holes that the reader has not got yet; none if it does not ask for them.
+    /// Holes that the reader has not got yet; `None` if the reader does not ask for holes.
     holes: VecDeque<Hole>,
-    /// Why no more commits will come.
+    /// Why no further commits will come.
     end: Option<End>,
 }
 
@@ -55,7 +55,8 @@ impl Queue {
         self.filled.notify_waiters();
     }
 
-    /// Puts a hole before the next commits. Holes over [`HOLES_MAX`] are dropped: the reader has enough others.
+    /// Puts a hole before the next commits. Holes beyond [`HOLES_MAX`] are dropped, because the reader has enough
+    /// others.
     pub(super) fn tell(&self, hole: Hole) {
         {
             let mut state = self.state.lock();
@@ -66,12 +67,12 @@ impl Queue {
         self.filled.notify_waiters();
     }
 
-    /// Ends the queue: the audit was finished.
+    /// Ends the queue after the audit was finished.
     pub(super) fn finish(&self) {
         self.end(End::Finished);
     }
 
-    /// Ends the queue: the control plane is out of reach. The reason is for people.
+    /// Ends the queue because the control plane cannot be reached. The reason is a text for people.
     pub(super) fn lose(&self, reason: String) {
         self.end(End::Lost(reason));
     }
@@ -81,7 +82,7 @@ impl Queue {
         self.filled.notify_waiters();
     }
 
-    /// Why it ended early, if it did.
+    /// Why the queue ended early; `None` if it did not.
     pub(super) fn failure(&self) -> Option<Error> {
         match &self.state.lock().end {
             Some(End::Lost(problem)) => Some(Error::Lost { problem: problem.clone() }),
@@ -89,7 +90,7 @@ impl Queue {
         }
     }
 
-    /// The available commits, oldest first; an error once for lost ones, and always after the end.
+    /// The available commits, oldest first. An error reports lost commits once, and the end always.
     pub(super) fn take(&self, max: usize) -> Result<Vec<Entry>, Error> {
         let mut state = self.state.lock();
         if state.lost > 0 {
@@ -106,7 +107,7 @@ impl Queue {
         }
     }
 
-    /// Like [`take`](Self::take), but waits for the first commit. Cancel-safe.
+    /// Waits for the first commit, then returns commits like [`take`](Self::take). Cancel-safe.
     pub(super) async fn next(&self, max: usize) -> Result<Vec<Entry>, Error> {
         loop {
             // Created before the check, so that no commit is missed in between.

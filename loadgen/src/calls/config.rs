@@ -1,4 +1,4 @@
-//! The section of a scenario about calls, and its checks before anything starts.
+//! The section of a scenario for calls of an API over Deployments, and its checks before anything starts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,28 +7,29 @@ use units::{Rate, Span};
 use super::Error;
 use crate::Arrivals;
 
-/// The highest rate of one worker: a higher one is a typing error.
+/// The highest rate of one worker; a higher rate is a typing error.
 const HIGHEST_RATE: f64 = 20_000.0;
-/// The most Deployments: making more takes longer than a short run lasts.
+/// The most Deployments. Creating more would take longer than a short run.
 const DEPLOYMENTS_MAX: u32 = 100_000;
-/// Enough different Deployments, and few enough that each is read often.
+/// The default number of Deployments: enough different ones, and few enough that each is read often.
 const DEFAULT_DEPLOYMENTS: u32 = 50;
-/// As long as kubectl waits.
+/// The default timeout of a call, as in kubectl.
 const DEFAULT_TIMEOUT: Span = Span::from_secs(10);
 
 /// Calls of an API over Deployments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Config {
-    /// Calls per second, including those of other clients past the subject and of unauthorised callers.
+    /// Calls per second, including those of other clients and of unauthorised callers.
     pub rate: Rate,
-    /// The distribution of calls over time.
+    /// How calls are distributed over time.
     #[serde(default)]
     pub arrivals: Arrivals,
-    /// Deployments that exist before the subject starts, 1 to 100,000. Calls read and set their counts.
+    /// The number of Deployments that exist before the subject starts, 1 to 100,000. Calls read and set their replica
+    /// counts.
     #[serde(default = "default_deployments")]
     pub deployments: u32,
-    /// The operations, in relative weights; operations that are not named do not happen.
+    /// The relative weights of the operations; operations without a weight do not happen.
     #[serde(default = "default_mix")]
     pub mix: Mix,
     /// The timeout of a call.
@@ -36,24 +37,24 @@ pub struct Config {
     pub timeout: Span,
 }
 
-/// Relative weights of the operations.
+/// The relative weights of the operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Mix {
-    /// The count of one Deployment is read.
+    /// The replica count of one Deployment is read.
     pub get: u32,
-    /// The count is set through the subject.
+    /// The replica count of a Deployment is set through the subject.
     pub set: u32,
-    /// All counts are listed, in pages of at most a thousand.
+    /// All replica counts are listed, in pages of at most a thousand.
     pub list: u32,
-    /// The count is set by another client, past the subject.
+    /// Another client sets the replica count directly in the control plane.
     pub other: u32,
     /// A call that must be refused: without a certificate, or with one that was revoked, has expired, is not valid yet,
-    /// is not for clients, or is of another authority.
+    /// is not for clients, or is from another authority.
     pub intruder: u32,
 }
 
-/// Mostly reads, like a client that watches many Deployments and scales some.
+/// The default weights: mostly reads, like a client that watches many Deployments and scales some.
 const DEFAULT_MIX: Mix = Mix { get: 20, set: 2, list: 1, other: 2, intruder: 0 };
 
 impl Mix {

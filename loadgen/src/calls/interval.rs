@@ -1,4 +1,4 @@
-//! The calls' counts and measurements since the last call of `take`. The worker writes, `take` swaps.
+//! Counts and measurements of the calls since the last call of `take`. The worker writes; `take` swaps recorders.
 
 use std::time::Duration;
 
@@ -9,57 +9,58 @@ use crate::examples::Examples;
 use crate::failure::Failure;
 use crate::histogram;
 
-/// The outcomes of calls, as numbers that add up.
+/// The numbers of calls by outcome, which can be added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Calls whose planned time has come.
     pub planned: u64,
     /// Calls that were made.
     pub sent: u64,
-    /// Calls dropped unsent, because too many were in flight or the worker was behind.
+    /// Calls that were not made, because too many were in flight or the worker was late.
     pub overflow: u64,
     /// Successful answers to reads of counts and lists.
     pub read: u64,
-    /// Counts that were set.
+    /// Successful answers to calls that set a count.
     pub set: u64,
-    /// Permitted calls that were not answered with success.
+    /// Permitted calls that got no successful answer.
     pub errors: u64,
-    /// Counts that other clients set, past the subject.
+    /// Counts that other clients set directly in the control plane.
     pub by_others: u64,
-    /// Changes among them that the control plane refused: not the subject's fault.
+    /// Changes by other clients that the control plane refused; the subject is not at fault.
     pub others_failed: u64,
-    /// Calls without a right that were refused.
+    /// Calls of unauthorised callers that were refused.
     pub turned_away: u64,
-    /// Calls that were accepted although the caller has no right.
+    /// Calls of unauthorised callers that were accepted.
     pub let_in: u64,
-    /// Calls without a right that got no answer: no connection came about, or the time was over.
+    /// Calls of unauthorised callers without an answer: no connection could be made, or the timeout passed.
     pub unanswered: u64,
-    /// Answers with a count, or with its absence, that were compared with the commits.
+    /// Answers that were compared with the commits, with a count or without the Deployment.
     pub judged: u64,
-    /// Answers among them with a value that was never committed.
+    /// Answers among `judged` with a count that was never committed.
     pub wrong: u64,
-    /// Counts that were confirmed as set and never were.
+    /// Counts that the subject confirmed as set, but that were never committed.
     pub lost: u64,
     /// Answers that could not be judged.
     pub unjudged: u64,
-    /// Calls cut off when the load was stopped and the drain time was over.
+    /// Calls that were cut off because the load was stopped and the drain time was over.
     pub abandoned: u64,
 }
 
-/// Counts and latencies since the last `take`. Histograms hold microseconds, 1 us to 120 s, 3 significant digits.
+/// Counts and latencies since the last call of `take`. Histograms contain microseconds, from 1 us to 120 s with 3
+/// significant digits.
 #[derive(Debug, Clone)]
 pub struct Interval {
-    /// The outcomes of calls.
+    /// The numbers of calls by outcome.
     pub counts: Counts,
-    /// From the planned time to the end of the answer: reads of counts and lists.
+    /// Time from the planned time to the end of the answer, for reads of counts and lists.
     pub read: Histogram<u64>,
-    /// From the planned time to the end of the answer: counts that were set.
+    /// Time from the planned time to the end of the answer, for counts that were set.
     pub set: Histogram<u64>,
-    /// From the planned time to the real start: the generator's own lateness.
+    /// Time from the planned time to the real start of the call, which is the generator's own lateness.
     pub lateness: Histogram<u64>,
-    /// The age of the counts in the answers.
+    /// The age of the counts in the answers: how long before the call another count replaced them.
     pub staleness: Histogram<u64>,
-    /// At most five distinct texts of failures and wrong answers.
+    /// Texts of failures and wrong answers: at most five, all different.
     pub examples: Vec<String>,
 }
 

@@ -1,26 +1,26 @@
-//! The right answers: every count that the control plane committed, with its time, and the comparison with an answer.
-//! Pure.
+//! The right answers: every replica count that the control plane committed, with its time, and the comparison with an
+//! answer. Pure.
 //!
-//! An answer may be older than the last commit, but must be a committed one. Its age is the time from the commit that
-//! followed its count to the question: an answer that was true at the time of the question has no age.
+//! An answer may be older than the last commit, but must contain a committed count. Its age is how long before the call
+//! another count replaced that count. If the count was still the newest at the time of the call, the age is zero.
 //!
-//! The watch of the harness is a moment behind as well. So a commit counts from the moment at which the harness *saw*
-//! it, which makes an answer younger, never older. An answer is judged only after a while, when the harness has seen
-//! every commit that the answer can contain. An answer with an unknown count waits longer: a late watch of the harness
-//! must not be held against the subject.
+//! The watch of the harness is a moment late too. A commit therefore counts from the time at which the harness *saw*
+//! it, which can make an answer seem younger, but never older. An answer is judged only after some time, when the
+//! harness has seen every commit that the answer can contain. An answer with an unknown count waits longer, because the
+//! subject must not suffer from a late watch of the harness.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
-/// Versions of one Deployment that are remembered: at one write a second more than a quarter of an hour.
+/// The most versions of a Deployment that are remembered: at one write a second, more than a quarter of an hour.
 const VERSIONS_MAX: usize = 1024;
-/// Answers that wait to be judged: two seconds of lists of a thousand at a hundred a second.
+/// The most answers that wait to be judged: two seconds of a hundred lists a second with a thousand Deployments each.
 const WAITING_MAX: usize = 1 << 18;
-/// The delay of the harness's own watch that is nearly never exceeded.
+/// The time by which the harness's own watch is usually not late.
 const GRACE: Duration = Duration::from_secs(2);
-/// Its delay on a busy machine.
+/// The time by which the harness's own watch is not late even on a busy machine.
 const DOUBT: Duration = Duration::from_secs(6);
-/// Answers with unknown counts that are kept. One is enough to fail a run, so this is far more than needed.
+/// The most answers with unknown counts that are kept. One is enough to fail a run, so more are not needed.
 const DOUBTFUL_MAX: usize = 4096;
 
 /// An answer about one Deployment.
@@ -32,46 +32,46 @@ pub(super) struct Reply {
     pub(super) answered: Instant,
 }
 
-/// The contents of an answer.
+/// The content of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     Count(i64),
-    /// The Deployment does not exist, which is wrong for every Deployment of a plan.
+    /// The Deployment does not exist. That is wrong for every Deployment of a plan.
     Absent,
-    /// This count was set.
+    /// The subject confirmed that this count was set.
     Set(i64),
 }
 
-/// The finding about an answer.
+/// The judgement of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
-    /// The answer was right, with this age.
+    /// The answer was right, and its count had this age.
     Right(Duration),
-    /// The count was confirmed as set, and was.
+    /// The count was confirmed as set, and was committed.
     Stored,
-    /// No such count was ever committed, or the Deployment exists.
+    /// No such count was ever committed, or a Deployment was missing in the answer although it exists.
     Wrong(String),
-    /// The count was confirmed as set, and never was.
+    /// The count was confirmed as set, but was never committed.
     Lost(String),
-    /// The harness did not see all versions of the Deployment, and the answer may contain one of them.
+    /// Unknown: the harness did not see all versions of the Deployment, and the answer may contain one of them.
     Unknown,
 }
 
-/// Counts of each Deployment, oldest first.
+/// The committed counts of each Deployment, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Oracle {
     commits: HashMap<u32, VecDeque<(Instant, i64)>>,
-    /// Deployments with versions that were not seen.
+    /// Deployments of which some versions were not seen.
     gaps: HashSet<u32>,
     waiting: VecDeque<Reply>,
     /// Answers with an unknown count that have waited once.
     doubtful: VecDeque<Reply>,
-    /// Answers beyond the bound, which are not judged.
+    /// Number of answers beyond the limit of waiting ones, which are not judged.
     pub(super) unjudged: u64,
 }
 
 impl Oracle {
-    /// A count was committed, and seen at `at`.
+    /// Adds a committed count, which was seen at `at`.
     pub(super) fn committed(&mut self, deployment: u32, at: Instant, count: i64) {
         let versions = self.commits.entry(deployment).or_default();
         // A write of another field repeats the count.
@@ -84,7 +84,7 @@ impl Oracle {
         versions.push_back((at, count));
     }
 
-    /// Versions of this Deployment may have been missed.
+    /// Reports that versions of this Deployment may have been missed.
     pub(super) fn unseen(&mut self, deployment: u32) {
         self.gaps.insert(deployment);
     }
@@ -97,7 +97,8 @@ impl Oracle {
         self.waiting.push_back(told);
     }
 
-    /// Judges answers that have waited long enough at `now`; all of them if `everything` has been seen.
+    /// Judges the answers that have waited long enough at `now`. With `everything`, all commits have been seen, and all
+    /// answers are judged.
     pub(super) fn judge(&mut self, now: Instant, everything: bool) -> Vec<Found> {
         let is_over = |told: &Reply, wait| everything || now.saturating_duration_since(told.answered) >= wait;
         let mut found = Vec::new();
@@ -123,12 +124,12 @@ impl Oracle {
         found
     }
 
-    /// Whether answers wait.
+    /// Whether answers wait to be judged.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty() || !self.doubtful.is_empty()
     }
 
-    /// The time to wait at the end for counts of waiting answers.
+    /// How long to wait at the end for the counts in waiting answers.
     pub(super) fn patience(&self) -> Duration {
         if self.doubtful.is_empty() { GRACE } else { DOUBT }
     }
@@ -168,7 +169,7 @@ mod tests {
         Reply { deployment: 1, what, sent: begin + ms(sent_ms), answered: begin + ms(sent_ms + 5) }
     }
 
-    /// The age is counted from the commit that followed to the question.
+    /// The age of an answer is the time from the next commit after its count to the call.
     #[test]
     fn an_answer_is_as_old_as_what_came_after_it() {
         let begin = Instant::now();
@@ -203,7 +204,7 @@ mod tests {
         assert_eq!(oracle.judge(begin, true), [Found::Stored]);
     }
 
-    /// A watch of the harness that is late, or has a hole, makes no answer wrong.
+    /// If the harness's watch is late or has a hole, no answer becomes wrong.
     #[test]
     fn what_is_seen_late_is_right_and_what_was_not_seen_is_not_judged() {
         let begin = Instant::now();

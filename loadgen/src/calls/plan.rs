@@ -1,4 +1,4 @@
-//! The plan: every call with its time, from the seed alone. Pure.
+//! The plan: every call with its time, which the seed alone decides. Pure.
 
 use std::time::Duration;
 
@@ -8,19 +8,20 @@ use rand_chacha::ChaCha8Rng;
 use super::{Config, Error};
 use crate::{Schedule, seed};
 
-/// The resource that is counted.
+/// The resource whose replica counts are read and set.
 pub(super) const RESOURCE: &str = "deployments.apps/v1";
-/// The namespace of the Deployments, used by no other part of a run.
+/// The namespace of the Deployments, which is used for nothing else in a run.
 pub(super) const NAMESPACE: &str = "longhaul-api";
-/// The first count, so that no count of a plan is 1, the count of a Deployment without one.
+/// The first replica count, so that no count of a plan is 1, the default of a Deployment.
 const FIRST_COUNT: i32 = 1000;
 
-/// An operation, and its Deployment.
+/// An operation and its Deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Operation {
     pub(super) verb: Verb,
     pub(super) deployment: u32,
-    /// For a write the count that it sets, which is unique. For an unauthorised call the number of the caller.
+    /// For a write, the count that it sets, which is unique. For a call of an unauthorised caller, the number of that
+    /// caller.
     pub(super) number: i32,
 }
 
@@ -36,7 +37,7 @@ pub(super) enum Verb {
 
 const VERBS: [Verb; 5] = [Verb::Get, Verb::Set, Verb::List, Verb::Other, Verb::Intruder];
 
-/// Every call of a run. The same configuration, seed and length give the same calls.
+/// All calls of a run. Equal configuration, seed and length give equal calls.
 #[derive(Debug, Clone)]
 pub struct Plan {
     config: Config,
@@ -87,7 +88,7 @@ fn draw(rng: &mut ChaCha8Rng, weights: [u32; 5], total: u32) -> Verb {
     Verb::Get
 }
 
-/// The name of a Deployment; names sort in the order of their numbers.
+/// The name of a Deployment. Names sort in the order of their numbers.
 pub(super) fn name(deployment: u32) -> String {
     format!("d{deployment:06}")
 }
@@ -97,7 +98,7 @@ pub(super) fn number(name: &str) -> Option<u32> {
     name.strip_prefix('d').filter(|digits| digits.len() == 6)?.parse().ok()
 }
 
-/// The first count of a Deployment, different for each.
+/// The first count of a Deployment, which is different for each.
 pub(super) fn first_count(deployment: u32) -> i32 {
     FIRST_COUNT + i32::try_from(deployment).unwrap_or(i32::MAX / 2)
 }

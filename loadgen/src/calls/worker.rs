@@ -22,20 +22,20 @@ use crate::open_loop::{Due, Moments, Workload};
 use crate::wire::{Answer, Body, Endpoint, Http1, Progress, Tls};
 use facts::Change;
 
-/// The most calls in flight; a further call is counted as overflow.
+/// The most calls in flight; a further call counts as overflow.
 const IN_FLIGHT_MAX: usize = 1000;
-/// Idle connections that are kept: as many as a client library keeps at most.
+/// The most idle connections that are kept, as in a client library.
 const IDLE_MAX: usize = 64;
 /// Commits taken at once.
 const BATCH: usize = 4096;
-/// Concurrency of making the Deployments.
+/// How many Deployments are created at the same time.
 const FILL_AT_ONCE: usize = 32;
 /// How often answers are judged.
 const JUDGE: Duration = Duration::from_millis(200);
 /// Deployments in a page of a list.
 const PAGE: u32 = 1000;
 
-/// The command to judge all answers.
+/// The command to judge all remaining answers; the channel reports the end.
 #[derive(Debug)]
 pub(super) struct Settle(pub(super) oneshot::Sender<()>);
 
@@ -46,7 +46,8 @@ struct Finished {
 }
 
 pub(super) struct Worker {
-    /// None after the calls have stopped: a draining server may wait for kept connections.
+    /// The clients of the calls; `None` after the calls have stopped, because a server that drains may wait for open
+    /// connections.
     caller: Option<Arc<Caller>>,
     audit: Audit,
     oracle: Oracle,
@@ -96,7 +97,7 @@ impl Workload for Worker {
         true
     }
 
-    /// The harness has to see all commits that the last answers have seen.
+    /// Waits until the harness has seen all commits on which the last answers are based, then judges all answers.
     async fn obey(&mut self, Settle(reply): Settle) {
         let stopped = Instant::now();
         while self.oracle.is_waiting() && stopped.elapsed() < self.oracle.patience() {
@@ -203,7 +204,7 @@ impl Worker {
         }
     }
 
-    /// Takes commits, and judges the answers that have waited for them.
+    /// Reads commits, and judges the answers that have waited long enough.
     fn judge(&mut self, everything: bool) {
         self.catch_up();
         let found = self.oracle.judge(Instant::now(), everything);
@@ -319,7 +320,7 @@ impl Caller {
     }
 }
 
-/// The answer if it is a success.
+/// The answer if it is successful; an error otherwise.
 fn success(result: Result<Answer, Failure>, operation: Operation) -> Result<Answer, Failure> {
     let answer = result?;
     if answer.status.is_success() {
@@ -335,7 +336,7 @@ fn count(answer: &Answer) -> Result<i64, Failure> {
     Ok(told.replica_count)
 }
 
-/// The Deployments of the plan in a list.
+/// The Deployments of the plan in a list, with their counts.
 fn listed(answer: &Answer) -> Result<Vec<(u32, i64)>, Failure> {
     let told: Result<Vec<Listed>, _> = serde_json::from_slice(&answer.body);
     let told = told.map_err(|error| Failure::invalid(format!("the answer is not a list: {error}")))?;
@@ -347,7 +348,7 @@ fn deployment_path(deployment: u32) -> String {
     format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{}", name(deployment))
 }
 
-/// Makes the Deployments; the error names the refusal.
+/// Creates the Deployments. The error contains the control plane's refusal.
 pub(super) async fn fill(plan: &Plan, api: &Api) -> Result<(), String> {
     let client = Arc::new(Client::new(api).map_err(|error| error.to_string())?);
     let mut namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
@@ -404,7 +405,7 @@ fn object(deployment: u32) -> Value {
 mod tests {
     use super::*;
 
-    /// A cluster with controllers would make thousands of Pods of each.
+    /// The Deployments are paused, so that controllers do not create thousands of Pods.
     #[test]
     fn nobody_makes_pods_of_what_is_counted() {
         let made = object(3);

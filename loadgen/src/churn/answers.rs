@@ -1,4 +1,4 @@
-//! Answers of the webhooks of a churned kind, seen through the API server: allowed, refused, or no answer.
+//! The answers of webhooks for a churned kind, as the API server shows them: allowed, refused, or no answer.
 //!
 //! Owns the interpretation of the API server's answers, and the counts. An answer that no webhook can have influenced
 //! is ignored.
@@ -12,25 +12,25 @@ use super::samples::Expect;
 use crate::examples::{self, Examples};
 use crate::histogram;
 
-/// The API server's text of a refusal, with any status of the webhook (k8s.io/apiserver, `webhookerrors.ToStatusErr`).
+/// The API server's texts of a refusal, with any status of the webhook (k8s.io/apiserver, `webhookerrors.ToStatusErr`).
 const REFUSED: [&str; 2] = ["admission webhook \"", "denied the request"];
-/// The start of the message if a webhook did not answer, or not validly.
+/// The beginning of the API server's message if a webhook gave no valid answer.
 const FAILED: &str = "failed calling webhook";
-/// A patch for an operation that cannot be patched, which no failure policy excuses (k8s.io/apiserver, dispatcher of
-/// mutating webhooks).
+/// The API server's message for a patch of an operation that cannot be patched. No failure policy excuses such a patch
+/// (k8s.io/apiserver, dispatcher of mutating webhooks).
 const PATCHED_NOTHING: &str = "attempted to modify the object, which is not supported for this operation";
 
 /// The writes for which the registered webhooks are called.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Covers {
     pub create: bool,
-    /// Changes of the object itself.
+    /// Whether webhooks are called for changes of the object itself.
     pub update: bool,
     pub delete: bool,
 }
 
-/// The outcomes of writes for which webhooks were called. Histograms hold microseconds, from the call to the API server
-/// to its answer.
+/// The outcomes of writes for which webhooks were called. Histograms contain microseconds, from the request to the API
+/// server's answer.
 #[derive(Debug, Clone)]
 pub struct Answers {
     /// Writes that were allowed.
@@ -39,17 +39,17 @@ pub struct Answers {
     pub denied: u64,
     /// Writes without a valid webhook answer that the failure policy refused.
     pub failed: u64,
-    /// Writes that were allowed or refused, although the opposite is right.
+    /// Writes that were allowed or refused although the opposite was right.
     pub wrong_verdicts: u64,
-    /// Wrong answers that allowed the write.
+    /// Writes among `wrong_verdicts` that were allowed.
     pub wrong_allows: u64,
     /// The duration of allowed writes.
     pub response_allowed: Histogram<u64>,
     /// The duration of refused writes.
     pub response_denied: Histogram<u64>,
-    /// The duration of the others.
+    /// The duration of writes that failed.
     pub response_error: Histogram<u64>,
-    /// At most five distinct texts of failures and wrong answers.
+    /// Texts of failures and wrong answers: at most five, all different.
     pub examples: Vec<String>,
 }
 
@@ -88,13 +88,13 @@ impl Answers {
     }
 }
 
-/// The webhooks' verdict behind an answer.
+/// The webhooks' verdict that an answer shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     Allowed,
     Denied(String),
     Failed(String),
-    /// The webhooks had no visible part in it.
+    /// The answer shows no influence of a webhook.
     Nothing,
 }
 
@@ -112,17 +112,17 @@ pub(super) fn said(reply: &Reply) -> Verdict {
     }
 }
 
-/// Collects answers. The operator writes, `take` swaps.
+/// Collects answers. The operator writes; `take` swaps collectors.
 #[derive(Debug, Default)]
 pub(super) struct Collector {
     answers: Answers,
     examples: Examples,
-    /// The first denial of an object of which the right answer is unknown.
+    /// The text of the first denial of an object whose right answer is unknown.
     refused: Option<String>,
 }
 
 impl Collector {
-    /// `what` is the write, for messages; without `expect` the right answer is unknown.
+    /// Adds an answer. `what` is the write, for messages. Without `expect` the right answer is unknown.
     pub(super) fn note(
         &mut self,
         what: impl FnOnce() -> String,
@@ -161,7 +161,7 @@ impl Collector {
         }
     }
 
-    /// The text of the first denial of an object of which the right answer is unknown.
+    /// The text of the first denial of an object whose right answer is unknown.
     pub(super) fn refused(&self) -> Option<String> {
         self.refused.clone()
     }

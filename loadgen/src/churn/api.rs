@@ -1,4 +1,4 @@
-//! The calls of the Kubernetes API that churn needs. Knows paths, headers and `Status` errors; keeps no objects.
+//! The calls of the Kubernetes API that churn makes. Owns paths, headers and `Status` errors, and stores no objects.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,29 +15,29 @@ use super::lifecycle::Propagation;
 use crate::failure::{Class, Failure};
 use crate::wire::{Body, Endpoint, Http1, Progress};
 
-/// The most operations in flight. More means that the API is slower than the plan; further ones fail and are counted.
+/// The most operations in flight. With more, the API is slower than the plan; further operations fail and are counted.
 pub(super) const IN_FLIGHT_MAX: usize = 128;
-/// The deadline of a call: kube-apiserver also gives a write half a minute (`--request-timeout` is a minute, admission
-/// takes half of it).
+/// The deadline of a call. kube-apiserver too gives a write half a minute (`--request-timeout` is a minute, of which
+/// admission takes half).
 const CALL_LIMIT: Duration = Duration::from_secs(30);
-/// Idle connections that are kept: as many as client-go keeps for a host. Connections beyond that, opened in a slow
-/// moment, are closed after use. Both ends of a hundred kept connections would be ten MiB of this process, varying with
-/// the load of the machine.
+/// The most idle connections that are kept, as in client-go for one host. Further connections, which a slow moment
+/// needs, are closed after use. Both ends of a hundred kept connections would take ten MiB of this process, depending
+/// on the machine's load.
 const IDLE_MAX: usize = 25;
 
 const JSON: &str = "application/json";
-/// Metadata alone (Kubernetes API concepts, "Metadata-only fetches").
+/// The media type for metadata alone (Kubernetes API concepts, "Metadata-only fetches").
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json";
 
 #[derive(Clone)]
 pub struct Api {
-    /// `https://127.0.0.1:6443`.
+    /// The URL of the API server: `https://127.0.0.1:6443`.
     pub url: String,
-    /// The CA certificates that signed its certificate, as PEM.
+    /// The CA certificates that signed the server's certificate, as PEM.
     pub ca_pem: String,
-    /// The bearer token of a user who may write the churned resource and namespaces.
+    /// The bearer token of a user that may write the churned resource and namespaces.
     pub token: String,
-    /// A label, key and value, for every namespace made here, if the run finds its namespaces by one.
+    /// Key and value of a label for every namespace that is created, if the run finds its namespaces by a label.
     pub mark: Option<(String, String)>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Reply {
     pub body: Bytes,
 }
 
-/// The part of an object that is read back.
+/// The fields of an object that are read back.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Metadata {
@@ -88,7 +88,7 @@ impl Client {
         Ok(Self { http: Http1::new(endpoint, IDLE_MAX, IN_FLIGHT_MAX), headers, base, mark: api.mark.clone() })
     }
 
-    /// The label that every namespace made here must have.
+    /// Key and value of the label that every created namespace must have.
     pub(crate) fn mark(&self) -> Option<(&str, &str)> {
         self.mark.as_ref().map(|(key, value)| (key.as_str(), value.as_str()))
     }
@@ -132,8 +132,8 @@ impl Client {
         Ok(list["items"].get_mut(0).map(Value::take))
     }
 
-    /// Deletes all objects that a list of this path would show. The answer has the deleted objects with their metadata
-    /// only: whole objects could exceed the limit of an answer.
+    /// Deletes all objects in the list of this path. The answer contains only metadata of the deleted objects, because
+    /// whole objects could exceed the limit of an answer.
     pub(crate) async fn delete_collection(&self, path: &str, options: &Value) -> Result<Reply, Failure> {
         self.call(Method::DELETE, path, Some((JSON, options)), Some(METADATA)).await
     }
@@ -180,7 +180,7 @@ impl Client {
     }
 }
 
-/// `DeleteOptions` with this propagation policy; a dry run deletes nothing.
+/// `DeleteOptions` with this propagation policy; in a dry run nothing is deleted.
 pub(crate) fn options(propagation: Option<Propagation>, rehearsed: bool) -> Value {
     let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
     if let Some(policy) = propagation {
@@ -192,14 +192,14 @@ pub(crate) fn options(propagation: Option<Propagation>, rehearsed: bool) -> Valu
     options
 }
 
-/// A value encoded for a query string (RFC 3986): all but letters, digits and `-._~` in percent.
+/// Encodes a value for a query string (RFC 3986): all characters but letters, digits and `-._~` in percent form.
 pub(crate) fn query(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
 impl Reply {
-    /// Whether the call succeeded, or has the given status.
+    /// Whether the call succeeded or has this status.
     pub(crate) fn is(&self, also: StatusCode) -> bool {
         self.status.is_success() || self.status == also
     }
@@ -214,7 +214,7 @@ impl Reply {
         Ok(object.metadata)
     }
 
-    /// The text for people.
+    /// The message for people.
     pub(super) fn message(&self) -> String {
         #[derive(Deserialize)]
         struct Status {
@@ -226,7 +226,7 @@ impl Reply {
         )
     }
 
-    /// The error of this reply, with the call that got it.
+    /// The error of this reply, with the call that received it.
     pub(crate) fn failure(&self, call: &str) -> Failure {
         let text = format!("{call}: HTTP {}: {}", self.status.as_u16(), self.message());
         Failure { class: Class::HttpError, text }

@@ -1,9 +1,9 @@
-//! Objects that accompany the churned ones (`churn.with`): a Secret that each namespace needs, a class that all objects
-//! name.
+//! Additional objects for churn (`churn.with`), such as a Secret that each namespace needs, or a class that all objects
+//! refer to.
 //!
-//! Owns the places in which they are made and the time of their removal. A companion in a namespace exists before the
-//! first object of that namespace and is deleted with it. A cluster-wide one is made once, and is removed at the end if
-//! it has our label.
+//! Owns where such objects are created and when they are removed. An object in a namespace exists before the first
+//! churned object there, and is deleted with the namespace. A cluster-wide object is created once. It is removed at the
+//! end if it has churn's label.
 
 use std::collections::HashMap;
 
@@ -14,10 +14,10 @@ use super::api::Client;
 use super::version::LABEL;
 use crate::failure::{Class, Failure};
 
-/// The namespace of companions if the churned objects have none.
+/// The namespace of the additional objects if the churned objects are cluster-wide.
 const ELSEWHERE: &str = "default";
 
-/// Why an object cannot be a companion.
+/// Why an object cannot be used in `churn.with`.
 pub(super) fn problem(object: &Value) -> Option<String> {
     let has = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
     if let Some(missing) = ["/apiVersion", "/kind", "/metadata/name"].into_iter().find(|pointer| !has(pointer)) {
@@ -27,7 +27,7 @@ pub(super) fn problem(object: &Value) -> Option<String> {
     Some(format!("`metadata.labels` of an object is `{labels}`: write a map such as `{{app: shop}}`"))
 }
 
-/// Makes all of them in a namespace; existing ones stay unchanged.
+/// Creates all additional objects of a namespace; existing objects stay unchanged.
 pub(super) async fn make(
     client: &Client,
     objects: &[Value],
@@ -54,7 +54,7 @@ pub(super) async fn make(
     Ok(())
 }
 
-/// Removes those that are not deleted with a namespace.
+/// Removes the additional objects that are not deleted with a namespace.
 pub(super) async fn remove(client: &Client, objects: &[Value], is_namespaced: bool, tag: &str) -> Result<(), Failure> {
     let mut kinds = Kinds::default();
     for object in objects {
@@ -76,7 +76,7 @@ pub(super) async fn remove(client: &Client, objects: &[Value], is_namespaced: bo
     Ok(())
 }
 
-/// The place of a kind's objects.
+/// The API path of a kind's objects.
 #[derive(Debug, Clone)]
 struct Place {
     root: String,
@@ -91,7 +91,7 @@ impl Place {
     }
 }
 
-/// The kinds, from discovery.
+/// The kinds of the API server, from discovery.
 #[derive(Default)]
 struct Kinds(HashMap<String, Value>);
 

@@ -1,4 +1,4 @@
-//! The section of a scenario about churn, and its checks before anything starts.
+//! The section of a scenario for churn, and its checks before anything starts.
 
 use units::Rate;
 
@@ -11,9 +11,9 @@ use super::template::Template;
 use super::{Error, refuse};
 use crate::Size;
 
-/// The highest rate. A mock API server takes about this many writes; a higher rate is a typing error.
+/// The highest rate. A mock API server accepts about as many writes; a higher rate is a typing error.
 pub const HIGHEST_RATE: f64 = 20_000.0;
-/// The most objects. Filling more would take longer than any run that could use them.
+/// The most objects. Creating more would take longer than any run that could use them.
 pub const HIGHEST_POPULATION: u32 = 200_000;
 
 /// Object churn of a scenario.
@@ -21,28 +21,28 @@ pub const HIGHEST_POPULATION: u32 = 200_000;
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Config {
-    /// The resource to churn: `packages.longhaul.dev/v1alpha1`, `v1/configmaps`, `v1/secrets` or `apps/v1/deployments`;
-    /// any other resource that is served, with a `template`, or with a definition under `controlPlane.manifests` from
-    /// which one is made.
+    /// The resource to churn: `packages.longhaul.dev/v1alpha1`, `v1/configmaps`, `v1/secrets` or `apps/v1/deployments`.
+    /// Any other served resource needs a `template`, or a definition under `controlPlane.manifests` from which a
+    /// template is made.
     pub resource: String,
-    /// The contents of its objects: the object itself, or a YAML file beside the scenario file. Names, namespaces and
+    /// The contents of the objects: the object itself, or a YAML file beside the scenario file. Names, namespaces and
     /// the label `longhaul.dev/churn` are added. In texts, `${i}` is the object's number, `${name}` and `${namespace}`
     /// are its name and namespace, `${revision}` is the number of the write, `${random 0..9}` a whole number, `${text
     /// 200}` this many letters, `${one of ["a", "b"]}` one of these values. A text that consists only of a number's
     /// placeholder becomes a number; `$${` is a plain `${`.
     pub template: Option<serde_json::Value>,
-    /// Instead of `template`: several templates. Each object is made from one of them; some may be objects that the
-    /// webhooks of the kind must refuse (`expect: denied`). Names of files, or mappings with `file` or `object`, and
-    /// `expect`. If all must be refused, the other objects are made from the definition.
+    /// Instead of `template`: several templates. Each object is made from one of them. Some may be objects that the
+    /// webhooks of the kind must refuse (`expect: denied`). Entries are names of files, or mappings with `file` or
+    /// `object`, and `expect`. If all must be refused, the other objects are made from the definition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub templates: Vec<Sample>,
-    /// Objects that accompany the churned ones: names of YAML files beside the scenario file, or objects. Each
-    /// namespace has them before its first object, such as a Secret that all objects name; a cluster-wide object, such
-    /// as a class, is made once.
+    /// Additional objects: names of YAML files beside the scenario file, or objects. Each namespace gets them before
+    /// its first churned object, for example a Secret that all objects refer to. A cluster-wide object, such as a
+    /// class, is created once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with: Vec<serde_json::Value>,
     /// JSON pointers of the fields that an update changes, such as `/spec/replicas`. Default: all fields with `${random
-    /// …}`, `${revision}` or `${text …}`; if there are none, an annotation.
+    /// …}`, `${revision}` or `${text …}`; if the template has none, an annotation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vary: Vec<String>,
     /// Whether the objects are in namespaces. Default: as in the definition under `controlPlane.manifests`, or else
@@ -50,27 +50,27 @@ pub struct Config {
     pub scope: Option<Scope>,
     /// The number of objects that exist at any time.
     pub population: u32,
-    /// Operations per second; `0/s` only fills. `auto`: in the warm-up, writes follow the subject's pace, which shows
-    /// the rate that it sustains, and the rest of the run goes at half of that. The same seed makes the same operations
-    /// in the same order at any rate.
+    /// Operations per second; `0/s` only creates the first objects. With `auto`, writes follow the subject's pace in
+    /// the warm-up, which shows the rate that it sustains; the rest of the run has half of that rate. The same seed
+    /// gives the same operations in the same order at any rate.
     pub rate: Pace,
-    /// The operations, in relative weights.
+    /// The relative weights of the operations.
     #[serde(default = "Mix::usual")]
     pub mix: Mix,
-    /// The size of the objects. Without it they carry 256 bytes of filler.
+    /// The size of the objects. Without `size` they contain 256 bytes of filler.
     pub size: Option<Size>,
-    /// A finalizer that some objects have, removed some time after their deletion.
+    /// A finalizer that some objects have. It is removed some time after their deletion.
     pub finalizers: Option<Finalizers>,
-    /// Dependents that each object gets, for the garbage collector of the control plane.
+    /// Dependents that each object gets, for the control plane's garbage collector.
     pub tree: Option<Tree>,
-    /// The propagation policies of deletions, each drawn by the seed. Default: none is sent, so the control plane's own
-    /// applies.
+    /// The propagation policies of deletions; the seed draws one for each deletion. Default: none is sent, so the
+    /// control plane uses its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub propagation: Vec<Propagation>,
-    /// Another writer of the same objects.
+    /// Another writer that changes the same objects.
     pub also: Option<Also>,
-    /// The end of the objects when load ends: `keep` leaves them, `empty` deletes all of them before the drain.
-    /// Default: `keep`.
+    /// The treatment of the objects when the load ends: `keep` leaves them, `empty` deletes all of them before the
+    /// drain. Default: `keep`.
     #[serde(default, skip_serializing_if = "End::is_keep")]
     pub end: End,
     /// Whether `template` was made from the definition alone, which has fewer rules than a webhook.
@@ -78,14 +78,14 @@ pub struct Config {
     pub made: bool,
 }
 
-/// The end of the objects when load ends.
+/// The treatment of the objects when the load ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum End {
-    /// They stay.
+    /// The objects stay.
     #[default]
     Keep,
-    /// All of them are deleted: a run that started with an empty world ends with one.
+    /// All objects are deleted, so that a run ends with as few objects as it started with.
     Empty,
 }
 
@@ -96,32 +96,32 @@ impl End {
     }
 }
 
-/// Relative weights of operations. Since the population is constant, creates and deletes happen equally often: at the
-/// edges of a narrow band one replaces the other.
+/// The relative weights of operations. The number of objects is constant, so creates and deletes happen equally often.
+/// At the limits of a narrow band one replaces the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Mix {
-    /// A new object under a name never used before.
+    /// A new object is created under a name that was never used before.
     pub create: u32,
-    /// A change of an existing object's spec or data.
+    /// The spec or data of an existing object is changed.
     pub update: u32,
-    /// An old object deleted.
+    /// An old object is deleted.
     pub delete: u32,
-    /// A label of an existing object changed, which is no new generation.
+    /// A label of an existing object is changed, which gives no new generation.
     #[serde(skip_serializing_if = "is_none")]
     pub label: u32,
-    /// An annotation of an existing object changed, which is no new generation.
+    /// An annotation of an existing object is changed, which gives no new generation.
     #[serde(skip_serializing_if = "is_none")]
     pub annotate: u32,
-    /// The status of an existing object written from the template, through the subresource.
+    /// The status of an existing object is written from the template, through the subresource.
     #[serde(skip_serializing_if = "is_none")]
     pub status: u32,
-    /// A group of up to 50 neighbours deleted in one request, by their labels; the next operations make as many new
-    /// ones.
+    /// A group of up to 50 neighbouring objects is deleted in one request, by their labels. The next operations create
+    /// as many new objects.
     #[serde(skip_serializing_if = "is_none")]
     pub delete_collection: u32,
-    /// An object made from a template with `expect: denied`. Default, if there is one: as often as `create`, once at
-    /// least.
+    /// An object is created from a template with `expect: denied`. Default, if such a template exists: as often as
+    /// `create`, and at least once.
     #[serde(skip_serializing_if = "is_none")]
     pub denied: u32,
 }
@@ -132,7 +132,7 @@ fn is_none(weight: &u32) -> bool {
 }
 
 impl Mix {
-    /// The default of a scenario: the mix of the documentation's example.
+    /// The weights that a scenario has by default, as in the documentation's example.
     pub fn usual() -> Self {
         Self { create: 2, update: 7, delete: 2, ..Self::default() }
     }
@@ -145,7 +145,7 @@ impl Mix {
 }
 
 impl Config {
-    /// The resource, and the contents of its objects.
+    /// Parses the resource and the contents of its objects.
     pub(super) fn read(&self) -> Result<(Resource, Content), Error> {
         let look = Look {
             resource: &self.resource,
@@ -157,7 +157,7 @@ impl Config {
         look.read(self.size)
     }
 
-    /// The resource of the dependents and their contents, if there are any.
+    /// Parses the resource and the contents of the dependents, if the section has any.
     pub(super) fn read_tree(&self) -> Result<Option<(Resource, Content)>, Error> {
         let Some(Tree { resource, template, scope, .. }) = &self.tree else { return Ok(None) };
         let look = Look { resource, template: template.as_ref(), samples: &[], vary: &[], scope: *scope };
@@ -176,7 +176,7 @@ impl Config {
         Ok(Some((child, content)))
     }
 
-    /// A configuration that makes one object at a time, of any resource.
+    /// A configuration that creates one object at a time, of any resource.
     pub(crate) fn of_one(rate: Rate) -> Self {
         Self {
             resource: String::new(),
@@ -198,18 +198,18 @@ impl Config {
         }
     }
 
-    /// Whether any object must be refused.
+    /// Whether a template must be refused.
     pub fn expects_denials(&self) -> bool {
         self.templates.iter().any(|sample| sample.expect == Expect::Denied)
     }
 
-    /// The weights of operations, with defaults filled in.
+    /// The weights of operations, with defaults.
     pub(super) fn weights(&self) -> Mix {
         let is_left_out = self.mix.denied == 0 && self.expects_denials();
         Mix { denied: if is_left_out { self.mix.create.max(1) } else { self.mix.denied }, ..self.mix }
     }
 
-    /// The further events in an object's life besides its own writes, each in a few words.
+    /// Events in an object's life besides its own writes, each in a few words.
     pub fn lifecycle(&self) -> Vec<String> {
         let mut told = Vec::new();
         if let Some(finalizers) = &self.finalizers {
@@ -230,7 +230,7 @@ impl Config {
         told
     }
 
-    /// Refuses settings that make no sense, and names the key and what to write.
+    /// Refuses settings that cannot work; the error names the key and says what to write.
     pub fn check(&self) -> Result<(), Error> {
         if let Some(problem) = self.with.iter().find_map(super::companions::problem) {
             return refuse("with", problem);
@@ -284,7 +284,7 @@ impl Config {
     }
 }
 
-/// The keys that determine the contents of objects.
+/// The keys that decide the contents of objects.
 pub(crate) struct Look<'a> {
     pub resource: &'a str,
     pub template: Option<&'a serde_json::Value>,
@@ -341,7 +341,7 @@ impl Look<'_> {
         Ok((resource, Content { size: None, templates, refused }))
     }
 
-    /// The samples with this expected answer, with their names.
+    /// The templates with this expected answer, with their names.
     fn of(&self, expect: Expect) -> impl Iterator<Item = (&'_ str, &'_ serde_json::Value)> {
         self.samples.iter().filter(move |sample| sample.expect == expect).map(|sample| {
             (sample.file.as_deref().unwrap_or("an object"), sample.object.as_ref().unwrap_or(&serde_json::Value::Null))
@@ -363,7 +363,7 @@ fn template(name: &str, object: &serde_json::Value, vary: &[String], at: &'stati
     Template::new(object, vary).map_err(|problem| Error::Config { key: at, problem: named(name, at, &problem) })
 }
 
-/// Refuses a template of another kind.
+/// Refuses a template of another kind than the resource.
 fn fits(resource: &Resource, name: &str, template: &Template, at: &'static str) -> Result<(), Error> {
     let problem = match (template.api_version(), template.kind()) {
         (Some(other), _) if other != resource.api_version() => {
@@ -376,7 +376,7 @@ fn fits(resource: &Resource, name: &str, template: &Template, at: &'static str) 
     Err(Error::Config { key: at, problem: named(name, at, &problem) })
 }
 
-/// Names the template if there are several.
+/// An error that names the template if there are several.
 fn named(name: &str, at: &str, problem: &str) -> String {
     if at == "template" { problem.to_owned() } else { format!("`{name}` {problem}") }
 }

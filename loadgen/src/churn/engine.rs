@@ -1,4 +1,4 @@
-//! [`Churn`]: a plan in progress. The worker owns the known state of its objects.
+//! [`Churn`]: a plan that is being carried out. The worker owns the known state of its objects.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,10 +17,10 @@ use super::worker::{Command, Worker};
 use super::writes::Writes;
 use crate::open_loop::{Engine, Orders, Steer};
 
-/// The time that a failed fill may spend on removing its objects.
+/// The time in which a failed fill removes its objects.
 const FAILED_FILL_CLEANUP: Duration = Duration::from_secs(5);
 
-/// Churn in progress. Dropping it stops it and leaves the objects; [`Churn::empty`] removes them.
+/// Running churn. Dropping the value stops churn and leaves the objects; [`Churn::empty`] removes them.
 #[derive(Debug)]
 pub struct Churn {
     engine: Engine<Worker>,
@@ -29,12 +29,12 @@ pub struct Churn {
     shared: Arc<Shared>,
     begin: Instant,
     resource: String,
-    /// Finds the rate if the plan does not name one.
+    /// Finds the rate while churn runs, if the plan has `auto`.
     steer: Option<Arc<Steer>>,
 }
 
 impl Churn {
-    /// Fills the population, then starts the planned operations at `begin`, or when the fill is done if that is later: see
+    /// Creates the first objects, then starts the planned operations at `begin`, or later if creation takes longer; see
     /// [`Churn::begin`].
     pub async fn start(plan: Plan, api: &Api, begin: Instant) -> Result<Self, Error> {
         let mut churn = Self::fill(plan, api).await?;
@@ -42,8 +42,8 @@ impl Churn {
         Ok(churn)
     }
 
-    /// Fills the population at full speed with bounded concurrency and rehearses each kind of write. No planned
-    /// operation starts before [`Churn::go`].
+    /// Creates the first objects as fast as possible, with bounded concurrency, and tries each kind of write in a dry
+    /// run. No planned operation starts before [`Churn::go`].
     pub async fn fill(plan: Plan, api: &Api) -> Result<Self, Error> {
         let client = Arc::new(Client::new(api)?);
         let writes = plan.records_writes().then(Mutex::default);
@@ -62,7 +62,7 @@ impl Churn {
         Ok(churn)
     }
 
-    /// Starts the planned operations at `begin`, or now if that is later. Once.
+    /// Starts the planned operations at `begin`, or now if `begin` is past. Call it once.
     pub fn go(&mut self, begin: Instant) -> Result<(), Error> {
         let Some(operations) = self.operations.take() else { return Ok(()) };
         self.begin = begin.max(Instant::now());
@@ -72,17 +72,17 @@ impl Churn {
         }
     }
 
-    /// The churned resource: `packages.longhaul.dev`, or `configmaps` in the core group.
+    /// The churned resource, such as `packages.longhaul.dev`, or `configmaps` in the core group.
     pub fn resource(&self) -> &str {
         &self.resource
     }
 
-    /// When the planned operations began.
+    /// The time at which the planned operations began.
     pub fn begin(&self) -> Instant {
         self.begin
     }
 
-    /// The counts and measurements since the last call. Cheap: recorders are swapped.
+    /// The counts and measurements since the last call. The call is cheap, because recorders are swapped.
     pub fn take(&self) -> Interval {
         let fresh = Recorder::default();
         let full = std::mem::replace(&mut *self.shared.recorder.lock(), fresh);
@@ -91,48 +91,49 @@ impl Churn {
         Interval { answers: heard.finish(), ..interval }
     }
 
-    /// The writes that succeeded since the last call, including fill, canary and clean-up; of the population's
-    /// resource, not the namespaces. None if the plan does not record them: see [`Plan::recording_writes`].
+    /// The successful writes to the churned resource since the last call, including the first objects, canaries and
+    /// clean-up. Writes to namespaces are left out. `None` if the plan does not record writes; see
+    /// [`Plan::recording_writes`].
     ///
-    /// Drain it every few seconds: the record is bounded, and writes beyond the bound are only counted.
+    /// Call it every few seconds: the record is bounded, and writes beyond the limit are only counted.
     pub fn take_writes(&self) -> Option<Writes> {
         self.shared.writes.as_ref().map(|record| record.lock().take())
     }
 
-    /// Writes one extra object, made at the first call, and returns the written version. Works before, during and after
-    /// the planned operations, until [`Churn::empty`].
+    /// Writes an additional object, the canary, and returns the written version. The first call creates it. Works
+    /// before, during and after the planned operations, until [`Churn::empty`].
     pub async fn canary(&self) -> Result<CanaryWrite, Error> {
         self.canaries().write().await
     }
 
-    /// A handle that writes canaries without owning the churn. After the churn has ended, writing fails with
+    /// A handle that writes canaries and does not own the churn. After churn has ended, a write fails with
     /// [`Error::Ended`].
     pub fn canaries(&self) -> Canaries {
         Canaries { orders: self.engine.orders() }
     }
 
-    /// Starts no further operation, and waits `drain` for those in flight. The objects stay. Take the last interval
-    /// afterwards.
+    /// Starts no further operation, and waits `drain` for operations in flight. The objects stay. Take the last
+    /// interval afterwards.
     pub async fn stop(&mut self, drain: Duration) -> Result<(), Error> {
         self.engine.stop(drain).await.ok_or(Error::Ended)
     }
 
-    /// Stops if that was not done, deletes every object that churn made, waits up to 30 s for finalizers, and deletes
-    /// the namespaces. Returns the number of deleted objects of the population.
+    /// Stops churn if it still runs, deletes every object of churn, waits up to 30 s for finalizers, and deletes the
+    /// namespaces. Returns the number of deleted objects.
     pub async fn empty(&mut self) -> Result<u64, Error> {
         self.engine.halt();
         self.engine.ask(Command::Empty).await.ok_or(Error::Ended)?
     }
 }
 
-/// Writes canaries: see [`Churn::canary`].
+/// Writes canaries; see [`Churn::canary`].
 #[derive(Debug, Clone)]
 pub struct Canaries {
     orders: Orders<Command>,
 }
 
 impl Canaries {
-    /// Writes one and returns the written version.
+    /// Writes a canary and returns the written version.
     pub async fn write(&self) -> Result<CanaryWrite, Error> {
         self.orders.ask(Command::Canary).await.ok_or(Error::Ended)?
     }

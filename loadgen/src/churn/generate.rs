@@ -1,21 +1,21 @@
-//! A template made from a custom resource's definition: its required fields, and optional fields that can be guessed.
-//! Pure.
+//! Makes a template from a custom resource's definition: required fields, and optional fields whose values can be
+//! guessed. Pure.
 //!
-//! Owns guesses only: it cannot know the further rules of CEL or of a webhook. The API server decides before the run
-//! begins.
+//! Owns only guesses, because a definition does not show all rules of CEL or of a webhook. The API server decides
+//! before the run starts.
 
 use serde_json::{Map, Value, json};
 
 use super::resource::Scope;
 use super::{pattern, template};
 
-/// The depth of required fields: deeper than any in a resource that users write by hand.
+/// The greatest depth of required fields, deeper than in any resource that users write by hand.
 const DEPTH: usize = 8;
-/// The depth of defaults: deeper than any schema that has them.
+/// The greatest depth of defaults, deeper than in any schema that has defaults.
 const FILL_DEPTH: usize = 32;
-/// Optional plain fields of `spec` that are written as well, so that some field varies.
+/// The most optional plain fields of `spec` that are written too, so that some field changes.
 const OPTIONAL: usize = 12;
-/// Optional fields of `spec` that are tried one by one.
+/// The most optional fields of `spec` that are tried one after another.
 const VARIANTS: usize = 30;
 const SCHEMA: &str = "/schema/openAPIV3Schema";
 
@@ -26,11 +26,11 @@ pub struct NoTemplate {
     problem: String,
 }
 
-/// The template, and whether the objects are in namespaces, of one version of a `CustomResourceDefinition`.
+/// The template of one version of a `CustomResourceDefinition`, and whether its objects are in namespaces.
 ///
 /// # Errors
 ///
-/// A required field that the schema does not describe enough, such as one with a pattern for which no text is found.
+/// A required field is not described enough by the schema, for example one with a pattern for which no text is found.
 pub fn generate(crd: &Value, version: &str) -> Result<(Value, Scope), NoTemplate> {
     let refuse = |at: &str, problem: &str| NoTemplate { at: at.to_owned(), problem: problem.to_owned() };
     let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
@@ -51,9 +51,9 @@ pub fn generate(crd: &Value, version: &str) -> Result<(Value, Scope), NoTemplate
     Ok((object, scope))
 }
 
-/// Templates of a definition, the most likely first; the API server decides which of them is valid. The first is that
-/// of [`generate`], the second has only the required fields, and each other has one optional field of the spec as well.
-/// A rule such as "one of these" needs the last ones.
+/// Templates of a definition, the most likely first; the API server decides which is valid. The first is that of
+/// [`generate`], and the second has only the required fields. Each further template has one optional field of `spec`
+/// too, for rules such as "one of these".
 pub fn variants(crd: &Value, version: &str) -> Vec<Value> {
     let Ok((whole, _)) = generate(crd, version) else { return Vec::new() };
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
@@ -80,8 +80,9 @@ pub fn variants(crd: &Value, version: &str) -> Vec<Value> {
     all
 }
 
-/// Templates that differ from a refused one at `field`, a path of an API server's error such as `spec.sources[0]`: the object there has its
-/// required fields and one optional field, each template another one. An absent field is added. Empty if the schema has no such field.
+/// Templates that differ from a refused one at `field`, a path in an API server's error such as `spec.sources[0]`. The
+/// object there has its required fields and one optional field, a different one in each template. An absent field is
+/// added. Empty if the schema has no such field.
 pub fn alternatives(crd: &Value, version: &str, template: &Value, field: &str) -> Vec<Value> {
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
     let found = versions.into_iter().find(|one| one["name"] == version);
@@ -114,7 +115,7 @@ pub fn alternatives(crd: &Value, version: &str, template: &Value, field: &str) -
     parts.into_iter().filter_map(|part| put(template, &pointer, part)).collect()
 }
 
-/// The template with another value at a pointer, whose last part may be absent.
+/// The template with another value at a JSON pointer, whose last segment may be absent.
 fn put(template: &Value, pointer: &str, value: Value) -> Option<Value> {
     let mut whole = template.clone();
     if let Some(place) = whole.pointer_mut(pointer) {
@@ -127,7 +128,7 @@ fn put(template: &Value, pointer: &str, value: Value) -> Option<Value> {
     Some(whole)
 }
 
-/// Writes the defaults of a schema into an object, as the API server does before any client sees it.
+/// Adds the defaults of a schema to an object, as the API server does before clients see the object.
 pub fn fill(schema: &Value, object: &mut Value) {
     fill_in(schema, object, 0);
 }
@@ -192,7 +193,7 @@ fn value(schema: &Value, at: &str, depth: usize) -> Result<Value, NoTemplate> {
     }
 }
 
-/// One of these values at each write, unless a rule may require the value to stay.
+/// A placeholder for one of these values at each write, unless a rule may require a constant value.
 fn any_of(values: &[Value], schema: &Value) -> Value {
     match values {
         [] => Value::Null,
@@ -201,7 +202,7 @@ fn any_of(values: &[Value], schema: &Value) -> Value {
     }
 }
 
-/// A value of the schema in which no text is a placeholder.
+/// A value of the schema whose texts are taken literally, not as placeholders.
 fn as_it_is(value: &Value) -> Value {
     match value {
         Value::String(text) => json!(template::plain(text)),
@@ -236,7 +237,8 @@ fn object(schema: &Value, at: &str, depth: usize) -> Result<Value, NoTemplate> {
     Ok(Value::Object(parts))
 }
 
-/// Whether an optional field can be guessed safely; values with a meaning of their own only if no rule reads them.
+/// Whether an optional field can be guessed safely. Values with a special meaning are guessed only if no rule reads
+/// them.
 fn is_plain(schema: &Value, is_ruled: bool) -> bool {
     let is_number = matches!(schema["format"].as_str(), Some("int32" | "int64"));
     let is_free = (schema["format"].is_null() || is_number) && !has_rules(schema);
@@ -330,7 +332,8 @@ mod tests {
         template::Template::new(&template, &[]).unwrap();
     }
 
-    /// A rule may require a value to stay, or forbid one beside another.
+    /// If a schema has rules, no optional value is chosen: a rule may require a constant value, or forbid one value
+    /// beside another.
     #[test]
     fn where_rules_are_nothing_is_chosen_that_need_not_be() {
         let rule = json!([{"rule": "self == oldSelf"}]);

@@ -1,4 +1,4 @@
-//! [`Interval`]: churn's counts and measurements since the last call of `take`. Pure.
+//! [`Interval`]: counts and measurements of churn since the last call of `take`. Pure.
 
 use std::time::Duration;
 
@@ -8,13 +8,15 @@ use super::answers::Answers;
 use crate::examples::{self, Examples};
 use crate::histogram;
 
-/// Counts and latencies since the last `take`. Histograms hold microseconds, 1 us to 120 s, 3 significant digits.
+/// Counts and latencies since the last call of `take`. Histograms contain microseconds, from 1 us to 120 s with 3
+/// significant digits.
 ///
-/// Over a whole run `planned == created + updated + deleted + refused + failed`, apart from objects that had to be created by an
-/// update because their creation had failed. The fill and the canary are not counted here, except in `objects_total`.
+/// Over a whole run `planned == created + updated + deleted + refused + failed`. An exception are objects that an
+/// update had to create because their creation had failed. The first objects and canaries are not counted here, except
+/// in `objects_total`.
 #[derive(Debug, Clone)]
 pub struct Interval {
-    /// Operations whose planned time has come; each object of a collection counts.
+    /// Operations whose planned time has come; each object of a deleted group counts.
     pub planned: u64,
     /// Objects created.
     pub created: u64,
@@ -22,19 +24,20 @@ pub struct Interval {
     pub updated: u64,
     /// Objects deleted, or found to be already deleted.
     pub deleted: u64,
-    /// Operations that a webhook refused; `answers` shows which of them rightly.
+    /// Operations that a webhook refused; `answers` shows which refusals are right.
     pub refused: u64,
     /// Operations that failed, or could not be begun because too many were in flight.
     pub failed: u64,
-    /// From the planned time to the real start of the operation.
+    /// Time from the planned time to the real start of the operation.
     pub lateness: Histogram<u64>,
-    /// From the real start of the operation to its end.
+    /// Time from the real start of the operation to its end.
     pub service: Histogram<u64>,
-    /// Distinct objects that were ever created since the start, including fill and canary. Not reset by `take`.
+    /// Number of different objects that were created since the start, including the first objects and the canary.
+    /// `take` does not reset it.
     pub objects_total: u64,
-    /// At most five distinct texts of failures.
+    /// Texts of failures: at most five, all different.
     pub examples: Vec<String>,
-    /// Webhooks' answers, including those to fill and canary, if they are judged.
+    /// The answers of webhooks, if they are judged, including answers to the first objects and canaries.
     pub answers: Answers,
 }
 
@@ -57,7 +60,7 @@ impl Default for Interval {
 }
 
 impl Interval {
-    /// The sum of the same interval of several sections; none if there are none.
+    /// The sum of one interval over several sections; `None` without sections.
     pub fn of_all(sections: &[Self]) -> Option<Self> {
         let (first, others) = sections.split_first()?;
         let mut all = first.clone();
@@ -91,16 +94,16 @@ pub(super) enum Effect {
     Created,
     Updated,
     Deleted,
-    /// A webhook refused it.
+    /// A webhook refused the operation.
     Refused,
 }
 
-/// Collects an interval. The worker writes, `take` swaps.
+/// Collects the counts and measurements of an interval. The worker writes; `take` swaps recorders.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     interval: Interval,
     examples: Examples,
-    /// Objects of collections beyond the first.
+    /// Number of objects in deleted groups beyond the first of each group.
     more: u64,
 }
 
@@ -114,7 +117,7 @@ impl Recorder {
         self.done_many(effect, 1);
     }
 
-    /// One operation with the same effect on many objects; each counts as planned.
+    /// Counts one operation with the same effect on many objects; each object counts as planned.
     pub(super) fn done_many(&mut self, effect: Effect, objects: u64) {
         *match effect {
             Effect::Created => &mut self.interval.created,
@@ -130,7 +133,7 @@ impl Recorder {
         self.examples.note(sort, text);
     }
 
-    /// A failure that belongs to no operation.
+    /// Adds the text of a failure that belongs to no operation.
     pub(super) fn example(&mut self, sort: &'static str, text: impl FnOnce() -> String) {
         self.examples.note(sort, text);
     }

@@ -1,5 +1,5 @@
-//! Events in the life of churned objects besides their own writes: finalizers, dependents, deletion policies, other
-//! writers. Keys and checks.
+//! Events in the life of churned objects besides churn's own writes: finalizers, dependents, deletion policies, other
+//! writers. Owns the keys and their checks.
 
 use serde_json::Value;
 use units::Span;
@@ -8,72 +8,73 @@ use super::Error;
 use super::refuse;
 use super::resource::Scope;
 
-/// The longest hold of a finalizer: load has half a minute to come to rest.
+/// The longest time that a finalizer may hold an object. After the load, half a minute is left for pending deletions.
 const HOLD_MAX: Span = Span::from_secs(30);
-/// Children of one parent.
+/// The most dependents of one object.
 const PER_MAX: u32 = 100;
-/// The default finalizer.
+/// The default name of the finalizer.
 const FINALIZER: &str = "longhaul.dev/hold";
 
-/// A finalizer of the harness: the object is marked first, and is deleted when the finalizer is removed.
+/// A finalizer of the harness: a deleted object is only marked, and disappears when the finalizer is removed.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Finalizers {
-    /// The share of the objects that has it, 0 to 1. Default: all.
+    /// The share of the objects that have the finalizer, 0 to 1. Default: all.
     #[serde(default = "whole")]
     pub share: f64,
-    /// The time after the deletion at which it is removed, at most `30s`. Default: `1s`.
+    /// How long after the deletion the finalizer is removed, at most `30s`. Default: `1s`.
     #[serde(default = "a_second")]
     pub hold_for: Span,
-    /// Its name. Default: `longhaul.dev/hold`.
+    /// The name of the finalizer. Default: `longhaul.dev/hold`.
     #[serde(default = "finalizer")]
     pub name: String,
 }
 
-/// Dependents of each object, with an owner reference to it.
+/// Dependents of each object, which have an owner reference to the object.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Tree {
-    /// Their resource, spelled as `churn.resource`. They are judged if `subject.watches` names them.
+    /// The resource of the dependents, written as in `churn.resource`. They are judged if `subject.watches` names the
+    /// resource.
     pub resource: String,
-    /// Their contents, as in `churn.template`.
+    /// The contents of the dependents, as in `churn.template`.
     pub template: Option<Value>,
-    /// Whether they are in namespaces, as `churn.scope`; the same as their parents.
+    /// Whether the dependents are in namespaces, as in `churn.scope`; the same as for their owners.
     pub scope: Option<Scope>,
     /// The number of dependents of each object, at most 100.
     pub per: u32,
 }
 
-/// The fate of a deleted object's dependents.
+/// The treatment of the dependents of a deleted object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 pub enum Propagation {
-    /// They are deleted after it.
+    /// The dependents are deleted after the object.
     Background,
-    /// They are deleted first.
+    /// The dependents are deleted before the object.
     Foreground,
-    /// They stay. The harness deletes those of `tree` a second later.
+    /// The dependents stay. The harness deletes dependents of `tree` a second later.
     Orphan,
 }
 
-/// Another writer of the same objects, with a field manager of its own.
+/// Another writer of the same objects, with its own field manager.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Also {
-    /// Its name, such as `kubectl-edit`.
+    /// The field manager of the writer, such as `kubectl-edit`.
     pub field_manager: String,
-    /// The method of its writes. Default: `apply`.
+    /// How the writer writes. Default: `apply`.
     #[serde(default)]
     pub by: By,
-    /// The fields that it changes. Default: `annotations`.
+    /// The fields that the writer changes. Default: `annotations`.
     #[serde(default)]
     pub changes: Changes,
-    /// The frequency of its writes, as a weight beside those of `mix`. Default: 2.
+    /// How often the writer writes, as a weight in addition to those of `mix`. Default: 2.
     #[serde(default = "two")]
     pub weight: u32,
 }
 
-/// The method of another writer's writes.
+/// How another writer writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum By {
@@ -93,7 +94,7 @@ pub enum Changes {
     /// An annotation.
     #[default]
     Annotations,
-    /// The fields that updates change.
+    /// The fields that churn's updates change.
     Fields,
 }
 
@@ -138,7 +139,7 @@ impl Also {
 }
 
 impl Propagation {
-    /// The spelling in `DeleteOptions`.
+    /// The name of the policy in `DeleteOptions`.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Background => "Background",

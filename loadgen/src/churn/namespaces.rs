@@ -1,4 +1,4 @@
-//! The namespaces of a run: made once before their first object, deleted after their last.
+//! The namespaces of a run: each is created once before its first object, and deleted after its last.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,15 +13,16 @@ use super::companions;
 use super::version::LABEL;
 use crate::failure::{Class, Failure};
 
-/// The time for a namespace of the same name from an earlier run to be deleted.
+/// How long to wait until a namespace of the same name from an earlier run is deleted.
 const TERMINATING_LIMIT: Duration = Duration::from_mins(1);
 const TERMINATING_POLL: Duration = Duration::from_millis(250);
 
-/// Set once the namespace exists. The first operation that needs it makes it, the others wait; after a failure the next
-/// one tries again.
+/// Set after the namespace was created. The first operation that needs the namespace creates it, and the others wait.
+/// After a failure, the next operation tries again.
 pub(crate) type Ready = Arc<OnceCell<()>>;
 
-/// The namespaces that may exist. Bounded by the live objects: a namespace without objects is forgotten.
+/// The namespaces that may exist. A namespace without objects is forgotten, so their number is bounded by the existing
+/// objects.
 #[derive(Debug, Default)]
 pub(super) struct Namespaces(BTreeMap<u64, Ready>);
 
@@ -30,18 +31,18 @@ impl Namespaces {
         Arc::clone(self.0.entry(number).or_default())
     }
 
-    /// Forgets the namespace; `true` if it may exist and must be deleted.
+    /// Forgets a namespace; `true` if the namespace may exist and must be deleted.
     pub(super) fn forget(&mut self, number: u64) -> bool {
         self.0.remove(&number).is_some()
     }
 
-    /// The numbers of all of them, in order.
+    /// The numbers of all namespaces, in order.
     pub(super) fn numbers(&self) -> Vec<u64> {
         self.0.keys().copied().collect()
     }
 }
 
-/// Makes the namespace and its companions if they do not exist. `tag` is the value of their label.
+/// Creates the namespace and its additional objects if they do not exist. `tag` is the value of churn's label.
 pub(crate) async fn ensure(
     client: &Client,
     ready: &Ready,
@@ -56,7 +57,7 @@ pub(crate) async fn ensure(
     ready.get_or_try_init(all).await.copied()
 }
 
-/// Deletes the namespace. Does not wait for the namespace controller.
+/// Deletes the namespace, and does not wait for the namespace controller.
 pub(super) async fn delete(client: &Client, name: &str) -> Result<(), Failure> {
     let path = format!("/api/v1/namespaces/{name}");
     let reply = client.delete(&path).await?;

@@ -1,5 +1,5 @@
-//! The contents of writes: whole objects on create, merge patches on update. Pure; the same seed, object and revision
-//! give the same bytes, so nothing has to be remembered.
+//! The contents of writes: whole objects at creation, merge patches at updates. Pure: the same seed, object and
+//! revision give the same bytes, so nothing must be remembered.
 
 use base64::Engine as _;
 use rand::RngExt;
@@ -11,13 +11,13 @@ use super::template::{Place, Template};
 use super::version::{LABEL, Version};
 use crate::{Size, seed};
 
-/// Filler of objects for which the scenario gives no size.
+/// Bytes of filler in objects if the scenario sets no size.
 const FILLER_BYTES: usize = 256;
 /// The contents of a plan's objects.
 #[derive(Debug, Clone)]
 pub(crate) struct Content {
     pub size: Option<Size>,
-    /// For resources without a built-in form; each object is made from one of the templates.
+    /// Templates of resources without a built-in form; each object is made from one of them.
     pub templates: Vec<Template>,
     /// Templates that must be refused, with their names.
     pub refused: Vec<(String, Template)>,
@@ -44,7 +44,7 @@ impl Content {
         }
     }
 
-    /// A merge patch that changes fields on which a reconciler acts.
+    /// A merge patch that changes fields to which a reconciler reacts.
     pub(super) fn update(&self, resource: &Resource, place: Place<'_>, version: Version) -> Value {
         match self.template(version) {
             Some(template) => template.update(place, version),
@@ -52,7 +52,8 @@ impl Content {
         }
     }
 
-    /// Like [`Self::update`], with the same fields each time, for a writer that applies them.
+    /// A merge patch as in [`Self::update`], but with the same fields each time, for a writer that uses server-side
+    /// apply.
     pub(super) fn fields(&self, resource: &Resource, place: Place<'_>, version: Version) -> Value {
         match resource.shape {
             Shape::Package => {
@@ -64,13 +65,13 @@ impl Content {
         }
     }
 
-    /// A merge patch of the status, for the weight `mix.status`.
+    /// A merge patch of the status, for the operation `mix.status`.
     pub(super) fn status(&self, place: Place<'_>, version: Version) -> Value {
         self.template(version).map(|template| template.status(place, version)).unwrap_or_default()
     }
 }
 
-/// A merge patch of labels alone, or of annotations alone.
+/// A merge patch of only labels, or of only annotations.
 pub(super) fn marked(what: &'static str, version: Version) -> Value {
     json!({"metadata": {what: {"longhaul.dev/mark": version.revision.to_string()}}})
 }
@@ -111,8 +112,8 @@ fn create(resource: &Resource, namespace: &str, name: &str, size: Option<Size>, 
     object
 }
 
-/// A JSON merge patch (RFC 7386) that changes spec or data and leaves fields of other writers unchanged: status,
-/// finalizers.
+/// A JSON merge patch (RFC 7386) that changes spec or data, and leaves fields of other writers unchanged, such as
+/// status and finalizers.
 fn update(resource: &Resource, size: Option<Size>, version: Version) -> Value {
     let mut rng = version.rng();
     let bytes = filler_bytes(size, &mut rng);
@@ -130,7 +131,7 @@ fn update(resource: &Resource, size: Option<Size>, version: Version) -> Value {
     }
 }
 
-/// One to three entries; their number and contents determine the objects that a reconciler has to make.
+/// One to three entries. Their number and contents decide the objects that a reconciler must create.
 fn allow(rng: &mut ChaCha8Rng) -> Vec<Value> {
     let entry = |rng: &mut ChaCha8Rng| {
         let port = rng.random_range(1024..65_536);

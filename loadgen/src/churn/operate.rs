@@ -1,4 +1,4 @@
-//! One operation on one object, from the call to its effect. Keeps nothing between operations.
+//! One operation on one object, from the call to its effect. This module keeps no state between operations.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -28,14 +28,14 @@ pub(super) use endings::Rest;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Done {
     pub effect: Effect,
-    /// The number of objects: an object and its new dependents, or all objects of a collection.
+    /// The number of affected objects: an object and its new dependents, or all objects of a group.
     pub objects: u64,
 }
 
 /// The result of a patch.
 enum Merged {
     Written(Metadata),
-    /// A webhook refused it, and its answer is judged.
+    /// A webhook refused the patch, and its answer is judged.
     Refused(Failure),
     /// The object does not exist.
     Absent,
@@ -47,7 +47,7 @@ impl From<Effect> for Done {
     }
 }
 
-/// The state that an operation needs.
+/// The state that an operation reads.
 #[derive(Debug, Clone)]
 pub(super) struct Operator {
     pub client: Arc<Client>,
@@ -56,7 +56,7 @@ pub(super) struct Operator {
 }
 
 impl Operator {
-    /// Runs the operation. `ready` is the namespace of the object.
+    /// Runs the operation. `ready` belongs to the namespace of the object.
     pub(super) async fn run(&self, operation: Operation, ready: &Ready) -> Result<Done, Failure> {
         let Operation { kind, object, revision } = operation;
         match kind {
@@ -100,7 +100,7 @@ impl Operator {
         self.with_children(object, &reply).await
     }
 
-    /// Makes the dependents of an object that was just made.
+    /// Creates the dependents of an object that was just created.
     async fn with_children(&self, object: u64, parent: &Reply) -> Result<Done, Failure> {
         let mut objects = 1;
         let Some(resource) = self.plan.child_resource() else { return Ok(Effect::Created.into()) };
@@ -130,7 +130,7 @@ impl Operator {
         }
     }
 
-    /// Makes the namespace, if the objects have one.
+    /// Creates the namespace of the objects, if they have one.
     async fn ensure(&self, ready: &Ready, namespace: &str) -> Result<(), Failure> {
         if !self.plan.is_namespaced() {
             return Ok(());
@@ -139,7 +139,7 @@ impl Operator {
         namespaces::ensure(&self.client, ready, namespace, &self.plan.tag(), with).await
     }
 
-    /// Adds to the record of writes, if there is one.
+    /// Adds a write to the record, if writes are recorded.
     fn note(&self, write: impl FnOnce() -> Option<Write>) {
         if let Some(record) = &self.shared.writes {
             let write = write();
@@ -147,7 +147,7 @@ impl Operator {
         }
     }
 
-    /// Writes the canary, and makes it if it does not exist.
+    /// Writes the canary, and creates it if it does not exist.
     pub(super) async fn canary(&self, revision: u64) -> Result<(Effect, Metadata), Failure> {
         let (namespace, name) = self.plan.canary_place();
         let path = format!("{}/{name}", self.plan.resource().path_in(&namespace));
@@ -181,7 +181,7 @@ impl Operator {
         Ok(())
     }
 
-    /// Notes the webhooks' answer to a write, if they are called for it. Returns whether they refused it.
+    /// Counts the webhooks' answer to a write for which they are called. Returns whether they refused the write.
     fn judge(&self, covered: bool, what: &str, expect: Expect, reply: &Reply, begun: Instant) -> bool {
         if !covered {
             return false;
@@ -193,7 +193,7 @@ impl Operator {
         matches!(said, Verdict::Denied(_))
     }
 
-    /// Patches an object. After a conflict it reads the object again, once.
+    /// Patches an object. After a conflict it reads the object and tries once more.
     async fn merge(
         &self,
         path: &str,

@@ -1,5 +1,5 @@
-//! The stream of operations: the object, the kind and the time of each. Pure; an iterator over a model of the
-//! population.
+//! The stream of operations: the object, the kind and the time of each. Pure: an iterator over a model of the existing
+//! objects.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,16 +11,18 @@ use rand_chacha::ChaCha8Rng;
 use super::config::Mix;
 use crate::arrivals::Times;
 
-/// The population may differ from its size by one part in this many, so that creates and deletes can come in any order.
+/// The number of objects may differ from `population` by one part in this many, so that creates and deletes can come in
+/// any order.
 pub(super) const BAND: u32 = 50;
 
 /// An operation and its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Operation {
     pub kind: Kind,
-    /// The first object for [`Kind::Collect`].
+    /// The number of the object; for [`Kind::Collect`], of the first object in the group.
     pub object: u64,
-    /// Decides the content; each operation has its own. 0 for operations outside of the plan.
+    /// A number that decides the contents of a write; each operation has its own. 0 for operations that are not
+    /// planned.
     pub revision: u64,
 }
 
@@ -31,21 +33,21 @@ pub(super) enum Kind {
     Label,
     Annotate,
     Status,
-    /// A write of the other writer.
+    /// A write by the other writer.
     Also,
     Delete,
-    /// All objects of a group at once.
+    /// All objects of a group are deleted at once.
     Collect,
-    /// An object that must be refused is sent, beside this one.
+    /// An object that must be refused is sent, into the namespace of this object.
     Denied,
 }
 
 /// Groups of objects that are deleted together: neighbours by number, in one namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Groups {
-    /// Objects in a namespace.
+    /// The number of objects in a namespace.
     pub namespace: u64,
-    /// Objects in a group.
+    /// The number of objects in a group.
     pub size: u64,
 }
 
@@ -57,7 +59,7 @@ impl Groups {
     }
 }
 
-/// The stream of operations, with a model of the population. Memory: one number for each live object.
+/// The stream of operations, with a model of the existing objects. It stores one number for each existing object.
 #[derive(Debug)]
 pub(super) struct Operations {
     pub times: Times,
@@ -66,7 +68,7 @@ pub(super) struct Operations {
     /// The weight of the other writer.
     pub also: u32,
     pub groups: Groups,
-    /// Oldest first.
+    /// The numbers of the existing objects, oldest first.
     pub live: VecDeque<u64>,
     pub next: u64,
     pub fewest: u64,

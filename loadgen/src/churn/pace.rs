@@ -1,4 +1,4 @@
-//! [`Pace`]: the rate of churn's writes, fixed or to be found.
+//! [`Pace`]: the rate of churn's writes, which is fixed or is found during the run.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,11 +8,12 @@ use units::Rate;
 
 use crate::open_loop::Steer;
 
-/// The spelling of a rate that is to be found.
+/// The word for a rate that is found during the run.
 const AUTO: &str = "auto";
-/// The most writes of a plan with `auto`, per second.
+/// The highest rate of a plan with `auto`, in writes per second.
 const AUTO_MOST: f64 = 50.0;
-/// The assumed rate before the run finds it: so low that a plan promises too little rather than too much.
+/// The rate that is assumed before `auto` has found one, in writes per second. The value is low, so that a plan does
+/// not promise too much.
 const AUTO_EXPECTED: f64 = 1.0;
 
 /// Operations per second: `10/s`, or `auto`.
@@ -20,12 +21,12 @@ const AUTO_EXPECTED: f64 = 1.0;
 pub enum Pace {
     /// A fixed rate.
     At(Rate),
-    /// Half of the rate that the subject sustains in the warm-up. Clones share the found rate.
+    /// Half of the rate that the subject sustains in the warm-up. Clones share the rate after it was found.
     Auto(Arc<Steer>),
 }
 
 impl Pace {
-    /// The rate as it was written; none for `auto`.
+    /// The rate in the scenario; `None` for `auto`.
     pub fn at(&self) -> Option<Rate> {
         match self {
             Self::At(rate) => Some(*rate),
@@ -33,7 +34,7 @@ impl Pace {
         }
     }
 
-    /// The steering of a plan whose rate is found while it runs.
+    /// The control of the rate in a plan with `auto`.
     pub fn steer(&self) -> Option<&Arc<Steer>> {
         match self {
             Self::At(_) => None,
@@ -41,12 +42,12 @@ impl Pace {
         }
     }
 
-    /// The highest planned rate.
+    /// The highest rate of the plan.
     pub fn most(&self) -> Rate {
         self.at().unwrap_or(Rate::per_second(AUTO_MOST))
     }
 
-    /// The rate that a plan may count on.
+    /// The rate with which a plan may calculate.
     pub fn expected(&self) -> Rate {
         self.at().unwrap_or(Rate::per_second(AUTO_EXPECTED))
     }

@@ -1,23 +1,24 @@
-//! Texts that match the pattern of a schema. Pure, and the same for the same pattern.
+//! Texts that match a pattern in a schema. Pure: the same pattern gives the same texts.
 //!
-//! Owns the guess. The regular expression itself checks it, so a wrong guess is discarded. The API server reads a
-//! pattern by the rules of Go. This crate has the same rules, except for rare ones that schemas do not use.
+//! Owns guesses of texts. The regular expression checks each guess, so a wrong guess is discarded. The API server reads
+//! a pattern by Go's rules. This crate's regular expressions have the same rules, except for rare ones that schemas do
+//! not use.
 
 use regex::Regex;
 use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
-/// Different texts for one pattern: enough that updates change the field.
+/// The number of different texts for one pattern, enough that updates change the field.
 const TEXTS: usize = 4;
-/// Choices of characters and branches that are tried.
+/// How many choices of characters and branches are tried.
 const CHOICES: usize = 16;
-/// The most further rounds of a repetition: a long text gets its length from these.
+/// The most additional repetitions in a guess, which make a text long enough.
 const ROUNDS: u32 = 64;
-/// The most characters of a guess: longer texts are not readable in a report.
+/// The most characters of a guess; longer texts are not readable in a report.
 const CHARACTERS: usize = 1024;
-/// The most memory of an expression from outside, in bytes.
+/// The most memory of a compiled expression in bytes, because the pattern comes from outside.
 const EXPRESSION_BYTES: usize = 1 << 20;
 
-/// Up to [`TEXTS`] different matching texts with `least` to `most` characters; empty if no guess matches.
+/// Up to [`TEXTS`] different matching texts of `least` to `most` characters; empty if no guess matches.
 pub(super) fn matching(pattern: &str, least: usize, most: usize) -> Vec<String> {
     let compiled = regex::RegexBuilder::new(pattern).size_limit(EXPRESSION_BYTES).build();
     let (Ok(regex), Ok(hir)) = (compiled, regex_syntax::parse(pattern)) else { return Vec::new() };
@@ -36,7 +37,7 @@ pub(super) fn matching(pattern: &str, least: usize, most: usize) -> Vec<String> 
     found
 }
 
-/// The guess, made longer if it is too short and the pattern permits it; none if it does not match.
+/// The guess, made longer if it is too short and the pattern allows that; `None` if it does not match.
 fn fit(mut text: String, regex: &Regex, least: usize, most: usize) -> Option<String> {
     let length = text.chars().count();
     text.extend(std::iter::repeat_n('a', least.min(CHARACTERS).saturating_sub(length)));
@@ -49,7 +50,7 @@ fn guess(hir: &Hir, choice: usize, rounds: u32) -> Option<String> {
     write(hir, choice, rounds, &mut text).then_some(text)
 }
 
-/// Writes a matching text; false if none exists, or it is too long.
+/// Writes a matching text; false if no text matches or the text is too long.
 fn write(hir: &Hir, choice: usize, rounds: u32, text: &mut String) -> bool {
     match hir.kind() {
         // Assertions on the start and the end are checked when the text is matched.
@@ -92,7 +93,7 @@ fn repeat(repetition: &Repetition, choice: usize, rounds: u32, text: &mut String
     true
 }
 
-/// A character of a class: a letter or a digit if there is one.
+/// A character of a class; a letter or a digit if the class contains one.
 fn character(class: &Class, choice: usize) -> Option<char> {
     let has = |char: char| match class {
         Class::Unicode(class) => class.ranges().iter().any(|range| (range.start()..=range.end()).contains(&char)),
@@ -115,7 +116,7 @@ fn character(class: &Class, choice: usize) -> Option<char> {
 mod tests {
     use super::*;
 
-    /// Patterns from definitions in use.
+    /// Each text matches its pattern and has the required length. The patterns come from definitions in use.
     #[test]
     fn each_text_matches_and_has_its_length() {
         for (pattern, least, most) in [

@@ -1,4 +1,5 @@
-//! [`Plan`]: the object, the kind and the time of each operation. Pure; an iterator over a model of the population.
+//! [`Plan`]: the object, the kind and the time of each operation. Pure: an iterator over a model of the existing
+//! objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -20,21 +21,22 @@ use crate::Arrivals;
 use crate::arrivals::{self, Times};
 use crate::seed;
 
-/// Namespaces hold an eighth of the population: about nine exist at a time, and each lives for a good part of a turnover.
+/// A namespace contains an eighth of the objects: about nine namespaces exist at a time, and each exists until about
+/// all objects have been replaced.
 const NAMESPACES: u32 = 8;
 const MOST_IN_NAMESPACE: u32 = 500;
-/// One part in this many of the population is deleted together, at most this many objects.
+/// A group that is deleted together is one part in this many of all objects, within a limit.
 const GROUPS: u32 = 10;
 const MOST_IN_GROUP: u32 = 50;
 const FINGERPRINTED_OPERATIONS: usize = 4096;
 
-/// A plan of churn. Cheap to clone; the same arguments give the same plan.
+/// A plan of churn. A clone is cheap. Equal arguments give equal plans.
 #[derive(Debug, Clone)]
 pub struct Plan {
     config: Config,
     resource: Resource,
     content: Content,
-    /// The dependents' resource and contents, if there are any.
+    /// The resource and contents of the dependents, if the section has any.
     tree: Option<(Resource, Content)>,
     seed: u64,
     section: u8,
@@ -53,18 +55,18 @@ pub struct Specimen {
     /// The plural name of the resource.
     pub plural: String,
     pub kind: String,
-    /// Empty for cluster-wide objects.
+    /// The namespace of the object; empty for cluster-wide objects.
     pub namespace: String,
     pub name: String,
     pub object: Value,
     /// The object after its first change.
     pub updated: Value,
-    /// The first change, as a merge patch.
+    /// The first change as a merge patch.
     pub change: Value,
 }
 
 impl Plan {
-    /// One of the plan's objects.
+    /// An example of an object with this number.
     pub fn specimen(&self, object: u64) -> Specimen {
         let (namespace, name) = self.place(object);
         let body = self.body(object, 0);
@@ -77,12 +79,12 @@ impl Plan {
         Specimen { group, version, plural, kind, namespace, name, object: body, updated, change }
     }
 
-    /// Checks the configuration and fixes the streams.
+    /// Checks the configuration and fixes the random streams.
     pub fn build(config: &Config, seed: u64, length: Duration) -> Result<Self, Error> {
         Self::of_section(config, seed, 0, length)
     }
 
-    /// The plans of all sections. No two of them make the same draws or names.
+    /// The plans of all sections. No two plans draw the same numbers or use the same names.
     pub fn all(sections: &Sections, seed: u64, length: Duration) -> Result<Vec<Self>, Error> {
         sections.check()?;
         (0u8..)
@@ -110,7 +112,7 @@ impl Plan {
         })
     }
 
-    /// The plan with a record of every successful write, to be drained: see
+    /// The same plan with a record of every successful write, which must be read regularly; see
     /// [`Churn::take_writes`](super::Churn::take_writes).
     #[must_use]
     pub fn recording_writes(mut self) -> Self {
@@ -118,7 +120,7 @@ impl Plan {
         self
     }
 
-    /// The plan with judged answers of the webhooks that are called for these writes.
+    /// The same plan, in which answers of the webhooks that are called for these writes are judged.
     #[must_use]
     pub fn judging(mut self, covers: Covers) -> Self {
         self.covers = covers;
@@ -130,7 +132,7 @@ impl Plan {
         self.covers
     }
 
-    /// The resource, as `caches.cache.example.com/v1` or another spelling.
+    /// The resource as the scenario names it, for example `caches.cache.example.com/v1`.
     pub fn spelled(&self) -> &str {
         &self.config.resource
     }
@@ -139,7 +141,7 @@ impl Plan {
         self.records_writes
     }
 
-    /// The number of planned operations in the whole run, without the fill; an upper bound if the rate is to be found.
+    /// The number of planned operations in the whole run, without the first objects; an upper bound with `auto`.
     pub fn planned(&self) -> u64 {
         arrivals::count(self.config.rate.most(), self.length)
     }
@@ -152,7 +154,7 @@ impl Plan {
         &self.config
     }
 
-    /// The name of the resource: `packages.longhaul.dev`, or `configmaps` in the core group.
+    /// The name of the resource, such as `packages.longhaul.dev`, or `configmaps` in the core group.
     pub fn resource_name(&self) -> String {
         self.resource.name()
     }
@@ -172,7 +174,7 @@ impl Plan {
         hex::encode(hash.finalize())
     }
 
-    /// A description of the plan, as lines of text for people.
+    /// A description of the plan as lines of text.
     pub fn describe(&self) -> String {
         let Config { population, rate, mix, size, .. } = &self.config;
         let small =
@@ -195,7 +197,7 @@ impl Plan {
         )
     }
 
-    /// The operations with their planned times, made one by one.
+    /// The operations with their planned times, made one after another.
     pub(super) fn operations(&self) -> Operations {
         let population = u64::from(self.config.population);
         let band = u64::from((self.config.population / BAND).max(1));
@@ -214,8 +216,8 @@ impl Plan {
         }
     }
 
-    /// The next planned writes at or after `from`, up to `until`: those of the objects in `of`, by namespace and name,
-    /// as durations since the plan's start. The canary is not planned, so it counts as written at once.
+    /// The next planned writes from `from` to `until` on the objects in `of`, which are identified by namespace and
+    /// name. Times are durations since the plan's start. The canary is not planned, so it counts as written at once.
     pub fn next_writes(
         &self,
         of: &BTreeSet<(String, String)>,
@@ -257,7 +259,7 @@ impl Plan {
         Groups { namespace, size: u64::from((population / GROUPS).clamp(1, MOST_IN_GROUP)).min(namespace) }
     }
 
-    /// The propagation policy for the dependents of an operation's object. None for operations outside of the plan.
+    /// The propagation policy for the dependents of an operation's object; `None` for operations that are not planned.
     pub(super) fn propagation(&self, operation: Operation) -> Option<Propagation> {
         let policies = &self.config.propagation;
         let deletes = matches!(operation.kind, Kind::Delete | Kind::Collect);
@@ -268,18 +270,18 @@ impl Plan {
         Some(policies[rng.random_range(0..policies.len())])
     }
 
-    /// Whether an object has the finalizer of the harness.
+    /// Whether an object has the harness's finalizer.
     pub(super) fn holds(&self, object: u64) -> bool {
         let Some(finalizers) = &self.config.finalizers else { return false };
         self.stream(&format!("churn finalizer {object}")).random_bool(finalizers.share)
     }
 
-    /// The label selector of a group of objects, by the first object of the group.
+    /// The label selector of a group of objects, by the number of the group's first object.
     pub(super) fn selector(&self, first: u64) -> String {
         format!("{LABEL}={},{GROUP}={first}", self.tag())
     }
 
-    /// The namespaces and the contents of an object's dependents, without their owner.
+    /// The namespaces and contents of an object's dependents, without their owner reference.
     pub(super) fn children(&self, object: u64) -> Vec<(String, Value)> {
         let (Some(tree), Some((resource, content))) = (&self.config.tree, &self.tree) else { return Vec::new() };
         let (namespace, parent) = self.place(object);
@@ -294,12 +296,12 @@ impl Plan {
         (0..per).map(child).collect()
     }
 
-    /// The dependents' resource, if there are any.
+    /// The resource of the dependents, if the section has any.
     pub(super) fn child_resource(&self) -> Option<&Resource> {
         self.tree.as_ref().map(|(resource, _)| resource)
     }
 
-    /// The owner reference of dependents.
+    /// The owner reference of an object's dependents.
     pub(super) fn owner(&self, name: &str, uid: &str) -> Value {
         json!([{
             "apiVersion": self.resource.api_version(), "kind": self.resource.kind, "name": name, "uid": uid,
@@ -307,7 +309,7 @@ impl Plan {
         }])
     }
 
-    /// Objects that each namespace gets during the run.
+    /// The number of objects that each namespace gets during the run.
     pub(super) fn objects_per_namespace(&self) -> u64 {
         u64::from((self.config.population / NAMESPACES).clamp(1, MOST_IN_NAMESPACE))
     }
@@ -320,7 +322,7 @@ impl Plan {
         format!("lh-{}-{number}", self.tag())
     }
 
-    /// Namespace and name of an object. A cluster-wide object has the seed in its name.
+    /// Namespace and name of an object. The name of a cluster-wide object contains the seed.
     pub(super) fn place(&self, object: u64) -> (String, String) {
         let kind = self.resource.kind.to_lowercase();
         if !self.resource.is_namespaced {
@@ -354,7 +356,7 @@ impl Plan {
         body
     }
 
-    /// The patch of an operation, and its subresource.
+    /// The merge patch of an operation, and the subresource to which it is sent.
     pub(super) fn patch(&self, kind: Kind, object: u64, revision: u64) -> (Value, &'static str) {
         let (namespace, name) = self.place(object);
         let (place, version) = (Place { namespace: &namespace, name: &name }, self.version(object, revision));
@@ -369,7 +371,7 @@ impl Plan {
         }
     }
 
-    /// An object that must be refused, with its name and that of its template; none if there are no such templates.
+    /// An object that must be refused, with its name and the name of its template; `None` without such templates.
     pub(super) fn denied(&self, beside: u64, revision: u64) -> Option<(String, &str, Value)> {
         let (namespace, _) = self.place(beside);
         let kind = self.resource.kind.to_lowercase();
@@ -394,14 +396,14 @@ impl Plan {
         }
     }
 
-    /// The canary and its change. No object of the population has its number, so its contents are unique.
+    /// The canary and its change. No other object has its number, so its contents are unique.
     pub(super) fn canary(&self, revision: u64) -> (Value, Value) {
         let (namespace, name) = self.canary_place();
         let (place, version) = (Place { namespace: &namespace, name: &name }, self.version(u64::MAX, revision));
         (self.content.create(&self.resource, place, version), self.content.update(&self.resource, place, version))
     }
 
-    /// Whether its objects are in namespaces.
+    /// Whether the objects are in namespaces.
     pub(super) fn is_namespaced(&self) -> bool {
         self.resource.is_namespaced
     }
@@ -414,13 +416,13 @@ impl Plan {
         &self.resource
     }
 
-    /// The label value of all objects of this section.
+    /// The value of churn's label on all objects of this section.
     pub(super) fn tag(&self) -> String {
         version::tag(self.seed, self.section)
     }
 }
 
-/// The weights that most scenario files leave out.
+/// The weights that most scenarios leave out, as text.
 fn more(config: &Config) -> String {
     let Config { mix, also, .. } = config;
     let Mix { label, annotate, status, delete_collection, .. } = *mix;

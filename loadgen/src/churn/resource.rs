@@ -1,19 +1,19 @@
-//! The resources that can be churned, and their spellings. Pure.
+//! The resources that can be churned, and how they are written. Pure.
 
 use std::borrow::Cow;
 
 use super::Error;
 
-/// The possible spellings of a resource in a scenario, for messages and documentation.
+/// How a resource may be written in a scenario, for messages and documentation.
 pub const SPELLINGS: &str = "`packages.longhaul.dev/v1alpha1` (plural.group/version), `apps/v1/deployments` \
     (group/version/plural), `v1/configmaps` or `v1/secrets` (the core group)";
 
-/// Whether objects are in namespaces, in the words of a `CustomResourceDefinition`.
+/// Whether objects are in namespaces, as in a `CustomResourceDefinition`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 pub enum Scope {
-    /// In a namespace.
+    /// The objects are in namespaces.
     Namespaced,
-    /// Cluster-wide.
+    /// The objects are cluster-wide.
     Cluster,
 }
 
@@ -28,14 +28,14 @@ pub(crate) struct Resource {
     pub is_namespaced: bool,
 }
 
-/// The form of objects.
+/// How the contents of objects are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     Package,
     ConfigMap,
     Secret,
     Deployment,
-    /// From a template.
+    /// The contents come from a template.
     Template,
 }
 
@@ -64,7 +64,7 @@ const fn known(
 }
 
 impl Resource {
-    /// Reads one of the [`SPELLINGS`].
+    /// Parses one of the [`SPELLINGS`].
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let (group, version, plural) = split(text).unwrap_or(("", "", text));
         let found = KNOWN.into_iter().find(|known| {
@@ -76,7 +76,7 @@ impl Resource {
         })
     }
 
-    /// Any resource in one of the [`SPELLINGS`], with objects from a template.
+    /// Parses any resource in one of the [`SPELLINGS`]; its objects come from a template.
     pub(crate) fn any(text: &str, kind: &str, is_namespaced: bool) -> Result<Self, Error> {
         let refuse =
             || Error::Config { key: "resource", problem: format!("`{text}` is no resource: write it as {SPELLINGS}") };
@@ -93,7 +93,7 @@ impl Resource {
         })
     }
 
-    /// The name: `packages.longhaul.dev`, or `configmaps` in the core group.
+    /// The name of the resource, such as `packages.longhaul.dev`, or `configmaps` in the core group.
     pub(crate) fn name(&self) -> String {
         if self.group.is_empty() { self.plural.to_string() } else { format!("{}.{}", self.plural, self.group) }
     }
@@ -102,12 +102,12 @@ impl Resource {
         if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// The path of all its objects, in every namespace.
+    /// The path of all objects of the resource, in all namespaces.
     pub(crate) fn path(&self) -> String {
         format!("{}/{}", self.root(), self.plural)
     }
 
-    /// The path of its objects in a namespace, or of all objects if they are cluster-wide.
+    /// The path of the resource's objects in a namespace, or of all objects if they are cluster-wide.
     pub(crate) fn path_in(&self, namespace: &str) -> String {
         if !self.is_namespaced {
             return self.path();
@@ -120,12 +120,12 @@ impl Resource {
     }
 }
 
-/// Whether this crate has a built-in form for objects of this resource.
+/// Whether this crate has built-in contents for objects of this resource.
 pub fn is_known(text: &str) -> bool {
     Resource::parse(text).is_ok()
 }
 
-/// Group, version and plural of any resource in one of the [`SPELLINGS`].
+/// Group, version and plural name of any resource in one of the [`SPELLINGS`].
 fn split(text: &str) -> Option<(&str, &str, &str)> {
     let parts: Vec<&str> = text.split('/').collect();
     match parts[..] {
@@ -139,7 +139,7 @@ fn split(text: &str) -> Option<(&str, &str, &str)> {
     }
 }
 
-/// The path of all objects of any resource, in every namespace; none if the text is not one of the [`SPELLINGS`].
+/// The path of all objects of any resource, in all namespaces; `None` if the text is not one of the [`SPELLINGS`].
 pub fn collection_path(text: &str) -> Option<String> {
     let (group, version, plural) = split(text)?;
     let word =
@@ -154,8 +154,8 @@ pub fn collection_path(text: &str) -> Option<String> {
     }
 }
 
-/// `packages.longhaul.dev` and `packages.longhaul.dev/v1alpha1` (`configmaps` and `configmaps/v1` in the core group) of
-/// any resource; none if the text is not one of the [`SPELLINGS`].
+/// The names `packages.longhaul.dev` and `packages.longhaul.dev/v1alpha1` (`configmaps` and `configmaps/v1` in the core
+/// group) of any resource; `None` if the text is not one of the [`SPELLINGS`].
 pub fn names(text: &str) -> Option<(String, String)> {
     collection_path(text)?;
     let (group, version, plural) = split(text)?;

@@ -8,16 +8,16 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-/// A template of a list: the name of its file alone, or a mapping.
+/// One of several templates: only the name of its file, or a mapping.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sample {
-    /// A YAML file beside the scenario file; also the name of the sample in messages.
+    /// A YAML file beside the scenario file. Its name is also used in messages.
     pub file: Option<String>,
     /// The object itself, or the contents of the file.
     pub object: Option<Value>,
-    /// The expected answer.
+    /// The expected answer of the webhooks.
     #[serde(skip_serializing_if = "Expect::is_allowed")]
     pub expect: Expect,
 }
@@ -26,7 +26,7 @@ pub struct Sample {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Expect {
-    /// The object is allowed, and lives on.
+    /// The object is allowed, and is used like all others.
     #[default]
     Allowed,
     /// The object is refused.
@@ -40,7 +40,7 @@ impl Expect {
     }
 }
 
-/// A sample as a mapping.
+/// A template written as a mapping.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Mapping {
@@ -50,8 +50,8 @@ struct Mapping {
     /// The object itself, as in `template`.
     #[serde(default)]
     object: Option<Value>,
-    /// `denied`: the webhooks must refuse it; if they allow it, that is a wrong answer, and the object is deleted
-    /// again. Default: `allowed`.
+    /// `denied` means that the webhooks must refuse the object. If they allow it, that is a wrong answer, and the
+    /// object is deleted again. Default: `allowed`.
     #[serde(default)]
     expect: Expect,
 }

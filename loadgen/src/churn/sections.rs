@@ -4,15 +4,15 @@ use std::ops::DerefMut;
 
 use super::{Config, Error};
 
-/// The most sections: a plan with more is not readable.
+/// The most sections; a plan with more is not readable.
 const SECTIONS_MAX: usize = 20;
 
-/// The churned resources: none, one, or several at once.
+/// The churned resources: none, one, or several at the same time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sections(pub Vec<Config>);
 
 impl Sections {
-    /// Refuses settings that make no sense, and names the key, and the section if there are several.
+    /// Refuses settings that cannot work; the error names the key, and the section if there are several.
     pub fn check(&self) -> Result<(), Error> {
         if self.len() > SECTIONS_MAX {
             let problem = format!("has {} sections: write at most {SECTIONS_MAX}", self.len());
@@ -26,7 +26,7 @@ impl Sections {
         self.iter().enumerate().try_for_each(|(at, config)| config.check().map_err(|error| self.of(at, error)))
     }
 
-    /// The error of one section.
+    /// The error of one section, with its number.
     pub(super) fn of(&self, at: usize, error: Error) -> Error {
         if self.len() == 1 { error } else { Error::Section { number: at + 1, source: Box::new(error) } }
     }
@@ -74,7 +74,8 @@ mod tests {
         assert!(sections.check().unwrap_err().to_string().starts_with("churn.population: "));
     }
 
-    /// Writes of a section with a fixed rate would count as backlog of the section with `auto`.
+    /// Only all sections together may have `auto`: writes of a section with a fixed rate would count as backlog of a
+    /// section with `auto`.
     #[test]
     fn one_rate_is_found_out_for_all_sections() {
         let auto = ONE.replace("1/s", "auto");

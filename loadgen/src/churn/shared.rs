@@ -10,13 +10,13 @@ use super::interval::Recorder;
 use super::writes::Record;
 use crate::open_loop::Counts;
 
-/// A write that every watcher must see soon.
+/// A write that every watcher must see within a short time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CanaryWrite {
     pub namespace: String,
     pub name: String,
     pub uid: String,
-    /// The version that was written.
+    /// The resourceVersion that was written.
     pub resource_version: String,
 }
 
@@ -26,6 +26,6 @@ pub(super) struct Shared {
     pub recorder: Mutex<Recorder>,
     pub heard: Mutex<Collector>,
     pub objects_total: AtomicU64,
-    /// None if the plan records no writes.
+    /// The record of writes; `None` if the plan records no writes.
     pub writes: Option<Mutex<Record>>,
 }

@@ -1,10 +1,10 @@
-//! Objects from a scenario's template with placeholders. Pure: the same template, object and revision give the same
-//! bytes.
+//! Makes objects from a scenario's template with placeholders. Pure: the same template, object and revision give the
+//! same bytes.
 //!
-//! `${i}` is the object's number, `${name}` and `${namespace}` are its name and namespace, `${revision}` is the number
-//! of the write, `${random 0..9}` a whole number of that range, `${text 200}` this many letters and digits, `${one of
-//! ["a", "b"]}` one of these values, as JSON writes them. A text that consists only of a number's placeholder becomes a
-//! number, and one of a placeholder of values becomes that value. `$${` is a plain `${`.
+//! `${i}` is the object's number, `${name}` and `${namespace}` are its name and namespace, and `${revision}` is the
+//! number of the write. `${random 0..9}` is a whole number in that range, `${text 200}` this many letters and digits,
+//! and `${one of ["a", "b"]}` one of these JSON values. A text that consists only of a number's placeholder becomes a
+//! number. A text that consists only of a placeholder `one of` becomes that value. `$${` is a plain `${`.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -13,18 +13,18 @@ use serde_json::{Map, Value, json};
 use super::version::{LABEL, Version};
 use crate::seed;
 
-/// The annotation that updates change if no field of the template changes by itself.
+/// The annotation that updates change if no field of the template can change.
 const REVISION: &str = "longhaul.dev/revision";
-/// The most characters of a `${text N}`: etcd takes an object of a megabyte and a half.
+/// The most characters of `${text N}`; etcd accepts an object of 1.5 MiB.
 const TEXT_MAX: usize = 1 << 20;
 
-/// The start of the placeholder of values.
+/// The beginning of the placeholder `one of`.
 const ONE_OF: &str = "${one of ";
 
 /// The namespace and name of an object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<'a> {
-    /// Empty for cluster-wide objects.
+    /// The namespace of the object; empty for cluster-wide objects.
     pub namespace: &'a str,
     pub name: &'a str,
 }
@@ -38,8 +38,8 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// Checks a template and the JSON pointers of varied fields; without pointers, all fields with a changing
-    /// placeholder vary.
+    /// Checks a template and the JSON pointers to the fields that updates change. Without pointers, updates change all
+    /// fields with a placeholder whose value changes.
     pub(crate) fn new(template: &Value, vary: &[String]) -> Result<Self, String> {
         let Some(template) = template.as_object() else {
             return Err("is no object: write the object's `kind`, `spec` and so on".to_owned());
@@ -68,12 +68,12 @@ impl Template {
         Ok(Self { object, status, vary })
     }
 
-    /// `kind`, if the template has it.
+    /// The template's `kind`, if it has one.
     pub(crate) fn kind(&self) -> Option<&str> {
         self.object.get("kind").and_then(Value::as_str)
     }
 
-    /// `apiVersion`, if the template has it.
+    /// The template's `apiVersion`, if it has one.
     pub(crate) fn api_version(&self) -> Option<&str> {
         self.object.get("apiVersion").and_then(Value::as_str)
     }
@@ -100,7 +100,7 @@ impl Template {
         object
     }
 
-    /// A JSON merge patch (RFC 7386) of the varied fields.
+    /// A JSON merge patch (RFC 7386) of the fields that updates change.
     pub(crate) fn update(&self, place: Place<'_>, version: Version) -> Value {
         let object = render(&Value::Object(self.object.clone()), place, version, &mut version.rng());
         let mut patch = json!({});
@@ -113,32 +113,32 @@ impl Template {
         patch
     }
 
-    /// A merge patch of the status; empty if the template has none.
+    /// A merge patch of the status; empty if the template has no status.
     pub(crate) fn status(&self, place: Place<'_>, version: Version) -> Value {
         let status = self.status.as_ref().map(|status| render(status, place, version, &mut version.rng()));
         json!({ "status": status })
     }
 }
 
-/// An object of a template, as its first write would make it.
+/// The object that the first write of a template would make.
 ///
 /// # Errors
 ///
-/// The fault of the template.
+/// The template has an error.
 pub fn example(template: &Value, api_version: &str, namespace: &str, name: &str) -> Result<Value, String> {
     Ok(Template::new(template, &[])?.create(api_version, Place { namespace, name }, FIRST))
 }
 
-/// The merge patch with which a later write changes it.
+/// The merge patch with which a later write changes an object of the template.
 ///
 /// # Errors
 ///
-/// The fault of the template.
+/// The template has an error.
 pub fn change(template: &Value, namespace: &str, name: &str, revision: u64) -> Result<Value, String> {
     Ok(Template::new(template, &[])?.update(Place { namespace, name }, Version { revision, ..FIRST }))
 }
 
-/// The first object of the default seed.
+/// The first object with the default seed.
 const FIRST: Version = Version { seed: 1, section: 0, child: false, object: 0, revision: 0 };
 
 fn template_at<'a>(template: &'a Map<String, Value>, pointer: &str) -> Option<&'a Value> {
@@ -150,8 +150,8 @@ fn template_at<'a>(template: &'a Map<String, Value>, pointer: &str) -> Option<&'
     rest.map_or(Some(value), |rest| value.pointer(&format!("/{rest}")))
 }
 
-/// Copies the value at a pointer. Merge patches replace lists as a whole, so from the first list on everything is
-/// copied.
+/// Copies the value at a JSON pointer into a patch. Merge patches replace whole lists, so the first list on the path is
+/// copied as a whole.
 fn put(patch: &mut Value, object: &Value, pointer: &str) {
     let (mut from, mut to) = (object, patch);
     for part in pointer.split('/').skip(1) {
@@ -173,7 +173,7 @@ fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
-/// The pointers of all texts that differ between any two writes.
+/// Collects the JSON pointers of all texts that differ between writes.
 fn changing(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(parts) => {
@@ -227,7 +227,7 @@ fn render(value: &Value, place: Place<'_>, version: Version, rng: &mut ChaCha8Rn
     }
 }
 
-/// A part of a text.
+/// A piece of a text: plain text or a placeholder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece<'a> {
     Plain(&'a str),
@@ -241,7 +241,7 @@ enum Piece<'a> {
 }
 
 impl Piece<'_> {
-    /// Whether it differs at each write.
+    /// Whether the piece differs between writes.
     fn changes(&self) -> bool {
         match self {
             Self::Revision | Self::Text(_) => true,
@@ -251,7 +251,7 @@ impl Piece<'_> {
         }
     }
 
-    /// The value of a text that consists of one placeholder, if it is not a string.
+    /// The value of a text that consists of one placeholder, if it is no string.
     fn value(&self, version: Version, rng: &mut ChaCha8Rng) -> Option<Value> {
         match self {
             Self::Object => Some(json!(version.object)),
@@ -279,17 +279,17 @@ impl Piece<'_> {
     }
 }
 
-/// One of the values; an empty list was refused.
+/// A random one of the values; an empty list was refused before.
 fn drawn<'a>(values: &'a [Value], rng: &mut ChaCha8Rng) -> &'a Value {
     values.get(rng.random_range(0..values.len().max(1))).unwrap_or(&Value::Null)
 }
 
-/// A text that stays unchanged, with any contents.
+/// A template text that gives exactly this text, whatever it contains.
 pub(super) fn plain(text: &str) -> String {
     text.replace("${", "$${")
 }
 
-/// The placeholder of one of these values.
+/// The text of a placeholder for one of these values.
 pub(super) fn one_of(values: &[Value]) -> String {
     format!("{ONE_OF}{}}}", Value::from(values.to_vec()))
 }
@@ -328,8 +328,8 @@ fn pieces(text: &str) -> Result<Vec<Piece<'_>>, String> {
     Ok(found)
 }
 
-/// The values of a placeholder, and its length after its keyword. A value may contain the end mark of other
-/// placeholders.
+/// The values of a placeholder `one of`, and the placeholder's length after these words. A value may contain the end
+/// mark of other placeholders.
 fn values(list: &str) -> Result<(Vec<Value>, usize), String> {
     let mut read = serde_json::Deserializer::from_str(list).into_iter::<Vec<Value>>();
     match read.next() {

@@ -1,29 +1,29 @@
-//! The version of an object that is written, and its labels. Pure.
+//! The version of an object in a write, and its labels. Pure.
 
 use rand_chacha::ChaCha8Rng;
 
 use crate::seed;
 
-/// The label that identifies every object that churn makes.
+/// The label that identifies all objects of churn.
 pub(crate) const LABEL: &str = "longhaul.dev/churn";
-/// The label of objects that are deleted together.
+/// The label that objects of one group share, which are deleted together.
 pub(super) const GROUP: &str = "longhaul.dev/group";
 
-/// An object, in one of its states.
+/// An object after one of its writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Version {
     pub seed: u64,
     /// The section of the churn, from 0.
     pub section: u8,
-    /// Whether it is a dependent.
+    /// Whether the object is a dependent of another object.
     pub child: bool,
-    /// Number of the object in its section.
+    /// The number of the object in its section.
     pub object: u64,
-    /// Number of the operation that writes it; 0 for the fill.
+    /// The number of the operation that writes the object; 0 for the first objects.
     pub revision: u64,
 }
 
-/// The seed, and from the second section on a letter.
+/// The seed, followed by a letter from the second section on.
 pub(super) fn tag(seed: u64, section: u8) -> String {
     match section {
         0 => seed.to_string(),
@@ -31,7 +31,7 @@ pub(super) fn tag(seed: u64, section: u8) -> String {
     }
 }
 
-/// The name of a stream of a section. The first section has the names of a single section.
+/// The name of a section's random stream. The first section uses the name of a single section.
 pub(super) fn of_section(name: &str, section: u8) -> String {
     if section == 0 { name.to_owned() } else { format!("{name} of section {section}") }
 }
@@ -43,7 +43,7 @@ impl Version {
         seed::stream(self.seed, &of_section(&name, self.section))
     }
 
-    /// The label value of all objects of its section.
+    /// The value of churn's label on all objects of the section.
     pub(super) fn tag(self) -> String {
         tag(self.seed, self.section)
     }

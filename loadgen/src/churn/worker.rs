@@ -1,7 +1,8 @@
-//! The worker: owns the state of every live object and starts operations in the order that each object needs.
+//! The worker: owns the state of every existing object, and starts the operations on each object in order.
 //!
-//! An object has one operation in flight at a time; a later one waits behind it. Failures are counted and repaired: an
-//! object whose creation failed is created by its next update, one whose deletion failed is deleted later.
+//! An object has only one operation in flight, and a later operation waits for its end. Failures are counted and
+//! repaired. An object whose creation failed is created by its next update. An object whose deletion failed is deleted
+//! later.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -24,13 +25,13 @@ use crate::open_loop::{Due, Moments, Workload};
 mod bulk;
 mod endings;
 
-/// Operations that may wait for an earlier one on the same object.
+/// Most operations that may wait for an earlier operation on the same object.
 const WAITING_MAX: usize = 16;
-/// The interval at which failed deletes are tried again, and their number at a time.
+/// How often failed deletions are tried again, and how many at the same time.
 const MEND_EVERY: Duration = Duration::from_secs(1);
 const MEND_AT_ONCE: usize = 16;
 
-/// A command of the handle to the worker.
+/// A command from [`super::Churn`] to the worker.
 #[derive(Debug)]
 pub(super) enum Command {
     Fill(oneshot::Sender<Result<(), Error>>),
@@ -41,14 +42,14 @@ pub(super) enum Command {
 #[derive(Debug, Default)]
 struct Slot {
     busy: bool,
-    /// Whether it is deleted, but still exists.
+    /// Whether the object is deleted but still exists.
     ends: bool,
     waiting: VecDeque<(Option<Instant>, Operation)>,
 }
 
 struct Finished {
     operation: Operation,
-    /// `None` for operations outside of the plan.
+    /// The times of the operation; `None` for operations that are not planned.
     timing: Option<Moments>,
     result: Result<Done, Failure>,
 }
@@ -63,15 +64,15 @@ pub(super) struct Worker {
     operator: Operator,
     shared: Arc<Shared>,
     slots: BTreeMap<u64, Slot>,
-    /// Objects whose delete failed; no further operation of the plan uses them.
+    /// Objects whose deletion failed; no later operation uses them.
     doomed: BTreeSet<u64>,
     namespaces: Namespaces,
     tasks: JoinSet<Event>,
-    /// Collections that wait for their objects.
+    /// Deletions of groups that wait for operations on their objects.
     collections: VecDeque<(Option<Instant>, Operation)>,
-    /// The remaining steps of deleted objects.
+    /// The remaining steps of deleted objects that are running.
     endings: JoinSet<(u64, Result<(), Failure>)>,
-    /// Every object below this number was begun.
+    /// The number below which every object was begun.
     next: u64,
     canaries: u64,
 }
@@ -85,7 +86,7 @@ impl Workload for Worker {
         self.begin(Some(due.planned), due.item);
     }
 
-    /// At the deadline of a stop the remaining operations go on in the background and are counted when they end.
+    /// At the deadline of a stop, the remaining operations continue in the background, and are counted when they end.
     async fn ended(&mut self) -> bool {
         tokio::select! {
             biased;
@@ -110,7 +111,7 @@ impl Workload for Worker {
         }
     }
 
-    /// Tries failed deletes again. They are not counted: the operation of the plan was counted as failed.
+    /// Tries failed deletions again. They are not counted, because the planned operation was counted as failed.
     fn tick(&mut self) {
         for object in self.doomed.iter().copied().take(MEND_AT_ONCE).collect::<Vec<_>>() {
             let busy = self.slots.get(&object).is_some_and(|slot| slot.busy);
@@ -137,7 +138,7 @@ impl Worker {
         }
     }
 
-    /// Starts the operation, or puts it behind the current operation of its object.
+    /// Starts the operation, or lets it wait for the current operation on its object.
     fn begin(&mut self, planned: Option<Instant>, operation: Operation) {
         if operation.kind == Kind::Collect {
             return self.collect(planned, operation);
@@ -222,7 +223,7 @@ impl Worker {
         }
     }
 
-    /// Deletes the namespace if its last object is deleted and no new one will come.
+    /// Deletes the namespace if its last object was deleted and no new object will come.
     fn retire(&mut self, namespace: u64) {
         let each = self.operator.plan.objects_per_namespace();
         let objects = namespace * each..(namespace + 1) * each;

@@ -1,7 +1,7 @@
-//! The record of churn's successful writes: a second witness beside the audit of a real control plane.
+//! The record of churn's successful writes, which is compared with the audit of a real control plane.
 //!
-//! Owns the bounded record between two drains, and reads the written version from an answer. It does not compare: see
-//! [`crate::audit::Agreement`].
+//! Owns the bounded record, and reads the written version from an answer. [`crate::audit::Agreement`] compares the
+//! writes.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -12,36 +12,35 @@ use super::api::Reply;
 use crate::failure::Failure;
 use facts::Change;
 
-/// Writes between two drains: half a minute at 2,000 writes a second, about 10 MiB. A reader that drains each second
-/// stays far below it.
+/// The most writes between two reads of the record: half a minute at 2,000 writes a second, about 10 MiB. A reader that
+/// reads each second stays far below.
 const RECORD_MAX: usize = 1 << 16;
 
 /// A write that the API server confirmed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Write {
-    /// When the answer was complete; the commit was before that.
+    /// The time at which the answer was complete, which is after the commit.
     pub at: Instant,
     pub namespace: String,
     pub name: String,
-    /// The object's uid; none if the answer to a delete has none.
+    /// The object's uid; `None` if the answer to a deletion contains none.
     pub uid: Option<String>,
-    /// The written version. None for a deletion, whose answer has no version.
+    /// The written resourceVersion; `None` for a deletion, whose answer contains none.
     pub resource_version: Option<String>,
-    /// The kind of change. The delete of an object with finalizers is a modification.
+    /// The kind of change. The deletion of an object with finalizers counts as a modification.
     pub change: Change,
 }
 
-/// The writes since the last drain.
+/// The writes since the last read of the record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Writes {
-    /// In the order of the answers.
+    /// The writes in the order of their answers.
     pub writes: Vec<Write>,
-    /// Successful writes that are not in the list: dropped because the record was not drained in time, or answered with
-    /// a body that names no object.
+    /// Number of successful writes that `writes` lacks: the record was not read in time, or the answer named no object.
     pub lost: u64,
 }
 
-/// Collects between two drains.
+/// Collects writes until the record is read.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     writes: VecDeque<Write>,
@@ -67,15 +66,15 @@ impl Record {
     }
 }
 
-/// The write behind the answer to a create or patch; none if the answer is no object.
+/// The write that the answer to a create or patch confirms; `None` if the answer is no object.
 pub(crate) fn written(change: Change, (namespace, name): (String, String), reply: &Reply) -> Option<Write> {
     let metadata = reply.metadata().ok()?;
     let (uid, resource_version) = (Some(metadata.uid), Some(metadata.resource_version));
     Some(Write { at: Instant::now(), namespace, name, uid, resource_version, change })
 }
 
-/// The write behind the answer to a delete: a `Status` if the object is deleted, otherwise the object, which waits for
-/// its finalizers (Kubernetes API reference, "Delete").
+/// The write that the answer to a deletion confirms. The answer is a `Status` if the object is deleted, otherwise the
+/// object, which waits for its finalizers (Kubernetes API reference, "Delete").
 pub(crate) fn deleted((namespace, name): (String, String), reply: &Reply) -> Option<Write> {
     #[derive(Deserialize)]
     struct Answer {
@@ -120,18 +119,19 @@ pub(crate) fn deleted((namespace, name): (String, String), reply: &Reply) -> Opt
     Some(Write { uid, resource_version, change: Change::Modified, ..gone(None) })
 }
 
-/// One object of a collection that was deleted.
+/// An object of a group that was deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Collected {
     pub namespace: String,
     pub name: String,
     pub uid: String,
-    /// Whether it waits for its finalizers.
+    /// Whether the object waits for its finalizers.
     pub waits: bool,
 }
 
 impl Collected {
-    /// Its write. None if it waits: the answer does not contain its new version.
+    /// The write of the object; `None` if the object waits for finalizers, because the answer does not contain its new
+    /// version.
     pub(crate) fn write(self) -> Option<Write> {
         let Self { namespace, name, uid, waits } = self;
         let write = Write {
@@ -146,8 +146,8 @@ impl Collected {
     }
 }
 
-/// The deleted objects in the answer to the deletion of a collection: in their previous state (Kubernetes API
-/// reference, "Delete Collection").
+/// The deleted objects in the answer to the deletion of a group, in their previous state (Kubernetes API reference,
+/// "Delete Collection").
 pub(crate) fn collected(reply: &Reply) -> Result<Vec<Collected>, Failure> {
     #[derive(Deserialize)]
     struct List {

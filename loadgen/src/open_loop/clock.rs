@@ -1,19 +1,19 @@
-//! Absolute times of the kernel's monotonic clock, and sleeping to them.
+//! Absolute times of the kernel's monotonic clock, and sleeping until such a time.
 
 use std::time::{Duration, Instant};
 
-/// How often the two clocks are compared.
+/// How often the two clocks are compared when a [`Clock`] is made.
 #[cfg(target_os = "linux")]
 const CLOCK_LOOKS: usize = 8;
 
-/// The kernel's monotonic clock.
+/// The reading of the kernel's monotonic clock.
 #[cfg(target_os = "linux")]
 fn since_boot() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     Duration::new(u64::try_from(now.tv_sec).unwrap_or_default(), u32::try_from(now.tv_nsec).unwrap_or_default())
 }
 
-/// Absolute times of the monotonic clock, and sleeping to them.
+/// Converts instants to absolute times of the monotonic clock, and sleeps until such a time.
 #[cfg(target_os = "linux")]
 pub(crate) struct Clock {
     instant: Instant,
@@ -22,8 +22,8 @@ pub(crate) struct Clock {
 
 #[cfg(target_os = "linux")]
 impl Clock {
-    /// A thread that is interrupted between two readings of the clocks would place one far from the other: the closest
-    /// of a few readings counts.
+    /// Compares both clocks several times and uses the comparison that took the least time. A thread that is
+    /// interrupted between two readings would give a wrong difference.
     pub(crate) fn new() -> Self {
         let pairs = std::iter::repeat_with(|| {
             // In this order the requested time is never earlier than the meant one. A timer that fires before its time
@@ -36,7 +36,7 @@ impl Clock {
         closest.map_or_else(|| Self { instant: Instant::now(), monotonic: since_boot() }, |(_, clock)| clock)
     }
 
-    /// The instant in the kernel's count. An instant before the clock was made becomes that moment.
+    /// The absolute time of an instant. An instant before the clock was made becomes the time when it was made.
     pub(crate) fn absolute(&self, at: Instant) -> rustix::thread::Timespec {
         let absolute = self.monotonic + at.saturating_duration_since(self.instant);
         rustix::thread::Timespec {
@@ -45,14 +45,14 @@ impl Clock {
         }
     }
 
-    /// Returns at the time, or earlier if a signal interrupts; the caller reads the clock again.
+    /// Sleeps until the time, or until a signal comes; the caller must read the clock again.
     pub(super) fn sleep_until(&self, at: Instant) {
         let request = self.absolute(at);
         let _ = rustix::thread::clock_nanosleep_absolute(rustix::thread::ClockId::Monotonic, &request);
     }
 }
 
-/// For systems without `clock_nanosleep`: the standard library's sleep.
+/// The clock for systems without `clock_nanosleep`, which uses the standard library's sleep.
 #[cfg(not(target_os = "linux"))]
 pub(super) struct Clock;
 
@@ -71,7 +71,8 @@ impl Clock {
 mod tests {
     use super::*;
 
-    /// The owner of a timer that fires early does not set it again, and then waits for ever.
+    /// An absolute time is never before its instant. Otherwise a timer would fire early, would not be set again, and
+    /// its owner would wait for ever.
     #[cfg(target_os = "linux")]
     #[test]
     fn an_absolute_time_is_never_before_its_instant() {
@@ -84,7 +85,7 @@ mod tests {
         }
     }
 
-    /// The kernel's count and ours have the same pace; a past instant becomes now.
+    /// Absolute times advance as fast as the kernel's clock; a past instant becomes now.
     #[cfg(target_os = "linux")]
     #[test]
     fn absolute_times_are_those_of_the_monotonic_clock() {

@@ -1,4 +1,4 @@
-//! [`Steer`]: starts a plan's operations one by one while the other side keeps up, and later at a rate.
+//! [`Steer`]: starts a plan's operations one by one while the subject keeps up, and later at a rate.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use units::Rate;
 
-/// The interval at which the pacing thread checks for a permit.
+/// How often the pacing thread checks for a permit.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// The steering of a plan whose rate is found while it runs.
+/// Controls when the operations of a plan start, while the rate is found during the run.
 ///
-/// Until the rate is settled each operation needs a permit. The operations and their order do not depend on it.
+/// Until the rate is fixed, each operation needs a permit. Permits change neither the operations nor their order.
 #[derive(Debug, Default)]
 pub struct Steer {
     permit: AtomicBool,
@@ -19,35 +19,35 @@ pub struct Steer {
     settled: Mutex<Option<Settled>>,
 }
 
-/// The time from which a plan follows a rate.
+/// The fixed rate, and the time from which it applies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Settled {
     at: Instant,
-    /// The same time, counted from the start of the plan.
+    /// The start of the fixed rate, counted from the start of the plan.
     since: Duration,
-    /// Operations that began before that.
+    /// The number of operations that began before the fixed rate.
     after: u64,
     rate: Rate,
 }
 
 impl Steer {
-    /// Permits one more operation. Permits do not add up.
+    /// Permits one more operation. A second permit before that operation starts has no effect.
     pub fn permit(&self) {
         self.permit.store(true, Ordering::Release);
     }
 
-    /// Operations that have begun.
+    /// Number of operations that have begun.
     pub fn given(&self) -> u64 {
         self.given.load(Ordering::Acquire)
     }
 
-    /// From `at` on, which is `since` after the start of the plan, operations come at this rate, evenly.
+    /// Fixes the rate: from `at` on, which is `since` after the start of the plan, operations come evenly at this rate.
     pub fn settle(&self, at: Instant, since: Duration, rate: Rate) {
         let mut settled = self.settled.lock();
         *settled = Some(Settled { at, since, after: self.given(), rate });
     }
 
-    /// Resets to the state before the first operation.
+    /// Returns to the state before the first operation.
     pub(crate) fn reset(&self) {
         *self.settled.lock() = None;
         self.permit.store(false, Ordering::Release);
@@ -58,7 +58,7 @@ impl Steer {
         *self.settled.lock()
     }
 
-    /// Begins the next operation if it may: returns its planned time, which is not later than now.
+    /// Begins the next operation if it is allowed; returns its planned time, which is not after now.
     pub fn due(&self, now: Instant) -> Option<Instant> {
         let settled = self.settled.lock();
         let planned = match &*settled {
@@ -69,7 +69,7 @@ impl Steer {
         Some(planned)
     }
 
-    /// The time of the next check; none if no operation follows.
+    /// The time of the next check; `None` if no operation follows.
     pub(super) fn next_at(&self) -> Option<Instant> {
         match &*self.settled.lock() {
             Some(settled) => settled.time_of(self.given()),
@@ -80,8 +80,8 @@ impl Steer {
 }
 
 impl Settled {
-    /// The time of an operation since the start of the plan, by its number from 0; none for operations before the rate,
-    /// and at a rate of zero.
+    /// The planned time of an operation, counted from the start of the plan, by its number from 0. `None` for
+    /// operations before the fixed rate, and for a rate of zero.
     pub(crate) fn offset_of(&self, number: u64) -> Option<Duration> {
         Some(self.since + self.behind(number)?)
     }
@@ -98,7 +98,7 @@ impl Settled {
     }
 }
 
-/// Two plans are equal, whatever rates they found.
+/// Two values are always equal, because plans are compared without the rates that they found.
 impl PartialEq for Steer {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -109,7 +109,7 @@ impl PartialEq for Steer {
 mod tests {
     use super::*;
 
-    /// One permit starts one operation; later operations come evenly, and none is lost or early.
+    /// First each permit starts one operation; later operations come evenly, and none is lost or early.
     #[test]
     fn permits_first_and_then_a_rate() {
         let (steer, now) = (Steer::default(), Instant::now());

@@ -1,4 +1,4 @@
-//! The section of a scenario about a script, and its checks before anything starts.
+//! The section of a scenario for a script, and its checks before anything starts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,27 +12,29 @@ use crate::churn::config::Look;
 use crate::churn::resource::Resource;
 use crate::churn::template::Template;
 
-/// Objects that exist before the subject starts, and writes of one step. Making more takes longer than a short run lasts.
+/// The most objects before the subject starts, and the most writes of one step. More would take longer than a short
+/// run.
 pub const OBJECTS_MAX: u32 = 100_000;
-/// The largest size of an object: validation refuses `ConfigMap`s above 1 MiB.
+/// The largest size of an object in bytes; Kubernetes refuses `ConfigMap`s above 1 MiB.
 const SIZE_MAX: u64 = 1 << 20;
-/// The largest payload beside a template: Kubernetes accepts 256 KiB of annotations, a part of which others need.
+/// The largest annotation with a payload in bytes. Kubernetes allows 256 KiB of annotations, and some are used
+/// otherwise.
 const ANNOTATION_MAX: u64 = 250 << 10;
-/// The default namespace of objects, which exists in every cluster.
+/// The default namespace of objects, which every cluster has.
 const NAMESPACE: &str = "default";
 
-/// Scripted writes of a scenario.
+/// The scripted writes of a scenario.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Config {
-    /// The resource to write: `packages.longhaul.dev/v1alpha1`, `configmaps/v1`, `secrets/v1` or `deployments.apps/v1`;
-    /// any other resource that is served, with a `template`, or with a definition under `controlPlane.manifests` from
-    /// which one is made.
+    /// The resource to write: `packages.longhaul.dev/v1alpha1`, `configmaps/v1`, `secrets/v1` or `deployments.apps/v1`.
+    /// Any other served resource needs a `template`, or a definition under `controlPlane.manifests` from which a
+    /// template is made.
     pub resource: String,
-    /// The contents of its objects, as in `churn.template`. `${revision}` is the number of the write. `text` and `size`
-    /// of a step, and that number, are put into the annotation `longhaul.dev/payload` beside it, so that every write
-    /// makes a version.
+    /// The contents of the objects, as in `churn.template`. `${revision}` is the number of the write. The annotation
+    /// `longhaul.dev/payload` gets that number and the step's `text` and `size`, so that every write makes a new
+    /// version.
     pub template: Option<serde_json::Value>,
     /// JSON pointers of the fields that an update changes, as in `churn.vary`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -40,19 +42,19 @@ pub struct Config {
     /// Whether the objects are in namespaces. Default: as in the definition under `controlPlane.manifests`, or else
     /// `Namespaced`.
     pub scope: Option<Scope>,
-    /// The namespace of all objects; it is made if it does not exist. Default: `default`.
+    /// The namespace of all objects, which is created if it does not exist. Default: `default`.
     #[serde(default = "default_namespace")]
     pub namespace: String,
     /// Objects that exist before the subject starts.
     #[serde(default)]
     pub objects: Vec<String>,
-    /// The number of further small objects, named `p00000`, `p00001` and so on.
+    /// The number of additional small objects, named `p00000`, `p00001` and so on.
     #[serde(default)]
     pub objects_many: u32,
-    /// Labels that these objects carry, for `deleteCollection`.
+    /// The labels of these additional objects, for `deleteCollection`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// The writes and their times. Steps that are due at the same time run in the order of the file.
+    /// The writes and their times. Steps with the same time run in the order of the file.
     #[serde(default)]
     pub steps: Vec<Step>,
 }
@@ -62,48 +64,48 @@ pub struct Config {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Step {
-    /// Time since the start of the warm-up.
+    /// The time of the step, counted from the start of the warm-up.
     pub at: Option<Span>,
-    /// Instead of `at`: after the first hit of a fault.
+    /// Instead of `at`: the step follows the first hit of a fault.
     pub when: Option<When>,
-    /// Makes these objects. With `times` each name is made that often with a number after it: `noise-1`, `noise-2`, …
+    /// Creates these objects. With `times` each name is used that often with a number after it: `noise-1`, `noise-2`, …
     pub create: Option<Names>,
-    /// Changes the content of these objects.
+    /// Changes the contents of these objects.
     pub update: Option<Names>,
     /// Deletes these objects.
     pub delete: Option<Names>,
-    /// Deletes these objects and makes them again at once: same name, new uid.
+    /// Deletes these objects and creates them again at once: same name, new uid.
     pub recreate: Option<Names>,
-    /// Deletes all objects of the namespace that carry some labels, in one request.
+    /// Deletes all objects of the namespace that have certain labels, in one request.
     pub delete_collection: Option<Collection>,
-    /// The number of repetitions. Default: once.
+    /// How often the step is done. Default: once.
     pub times: Option<u32>,
-    /// The time from one to the next. Default: one right after the other.
+    /// The time between two repetitions. Default: none.
     pub every: Option<Span>,
-    /// A text that the objects carry, any Unicode.
+    /// A text in the objects, with any Unicode characters.
     pub text: Option<String>,
-    /// The size of the content, at most `1MiB`. Default: a few bytes.
+    /// The size of the contents, at most `1MiB`. Default: a few bytes.
     pub size: Option<Bytes>,
     /// Labels that the objects of the step get, for `deleteCollection`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Another resource than the script's, of those that need no template. Only resources that the subject watches are
-    /// judged; others move the revision.
+    /// Another resource than the script's, if it needs no template. Only resources that the subject watches are judged;
+    /// others only raise the revision.
     pub resource: Option<String>,
 }
 
-/// After the first hit of a fault.
+/// The first hit of a fault, and a time after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct When {
-    /// The fault's `id`.
+    /// The `id` of the fault.
     pub hit: String,
-    /// The time after it. Default: at once.
+    /// The time after the hit. Default: at once.
     #[serde(default)]
     pub plus: Span,
 }
 
-/// Objects by their labels.
+/// The objects with certain labels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Collection {
@@ -116,14 +118,14 @@ pub enum Verb {
     Create,
     Update,
     Delete,
-    /// Deletes objects and makes them again.
+    /// Deletes objects and creates them again.
     Recreate,
     /// Deletes objects by their labels.
     DeleteCollection,
 }
 
 impl Verb {
-    /// The spelling in a scenario.
+    /// The name of the verb in a scenario.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -136,15 +138,15 @@ impl Verb {
 }
 
 impl Step {
-    /// The one verb of the step with its objects, which `deleteCollection` does not name; none if there is not exactly
-    /// one.
+    /// The only verb of the step with its objects, which `deleteCollection` does not name. `None` if the step has no
+    /// verb or several.
     pub fn verb(&self) -> Option<(Verb, &[String])> {
         let mut given = self.verbs();
         let only = given.pop()?;
         given.is_empty().then_some(only)
     }
 
-    /// The number of writes of each object.
+    /// How often each object is written.
     pub fn times(&self) -> u32 {
         self.times.unwrap_or(1)
     }
@@ -229,7 +231,7 @@ impl Step {
 }
 
 impl Config {
-    /// The resource, and the template of its objects if the resource has no built-in form.
+    /// Parses the resource, and the template of its objects if the resource has no built-in contents.
     pub(super) fn read(&self) -> Result<(Resource, Option<Template>), Error> {
         let Self { resource, template, vary, scope, .. } = self;
         let look = Look { resource, template: template.as_ref(), samples: &[], vary, scope: *scope };
@@ -242,7 +244,7 @@ impl Config {
         }
     }
 
-    /// Refuses settings that make no sense, and names the key and what to write.
+    /// Refuses settings that cannot work; the error names the key and says what to write.
     pub fn check(&self) -> Result<(), Error> {
         let (_, template) = self.read()?;
         let is_large = |step: &Step| step.size.is_some_and(|size| size.0 > ANNOTATION_MAX);
@@ -266,7 +268,7 @@ impl Config {
         Ok(())
     }
 
-    /// Every name that exists at some time.
+    /// Every name that an object has at some time.
     fn names(&self) -> BTreeSet<String> {
         let mut names: BTreeSet<String> = self.objects.iter().cloned().collect();
         names.extend((0..self.objects_many).map(many));
@@ -288,7 +290,7 @@ pub(super) fn many(index: u32) -> String {
     format!("p{index:05}")
 }
 
-/// The name of repetition number `index` of a create.
+/// The name that repetition number `index` of a create uses.
 pub(super) fn numbered(name: &str, index: u32) -> String {
     format!("{name}-{}", index + 1)
 }
@@ -301,7 +303,7 @@ fn resource(key: &str, text: &str) -> Result<(), Error> {
     }
 }
 
-/// A DNS label, which every kind accepts as a name (Kubernetes documentation, "Object Names and IDs").
+/// Checks a DNS label, which every kind accepts as a name (Kubernetes documentation, "Object Names and IDs").
 fn name(key: &str, text: &str) -> Result<(), Error> {
     let fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let edges = !text.starts_with('-') && !text.ends_with('-');
@@ -311,7 +313,8 @@ fn name(key: &str, text: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Keys and values in the form of Kubernetes ("Labels and Selectors"); the server checks the finer rules.
+/// Checks keys and values of labels (Kubernetes documentation, "Labels and Selectors"). The server checks further
+/// rules.
 fn labels(key: &str, labels: &BTreeMap<String, String>) -> Result<(), Error> {
     let fine = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte));
     match labels.iter().find(|(name, value)| name.is_empty() || !fine(name) || value.len() > 63 || !fine(value)) {

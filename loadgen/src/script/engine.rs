@@ -1,4 +1,4 @@
-//! [`Script`]: a script in progress. Its writer makes the writes one after the other.
+//! [`Script`]: a script that is running. Its worker makes the writes one after another.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -22,38 +22,39 @@ use crate::failure::Failure;
 use crate::open_loop::{Due, Engine, Workload};
 use facts::Change;
 
-/// Concurrency of making many objects, whose order does not matter. Named objects are made one after the other.
+/// How many of the additional objects are created at the same time, because their order does not matter. Named objects
+/// are created one after another.
 const FILL_AT_ONCE: usize = 32;
-/// The time that `recreate` waits for finalizers, and its polling interval.
+/// How long `recreate` waits for finalizers, and how often it checks.
 const FINALIZERS_LIMIT: Duration = Duration::from_secs(15);
 const FINALIZERS_POLL: Duration = Duration::from_millis(20);
-/// The namespace that every cluster has.
+/// The name of a namespace that every cluster has.
 const ALWAYS_THERE: &str = "default";
 
-/// The writes of a script so far.
+/// Numbers of a script's writes so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Writes whose time has come.
     pub planned: u64,
-    /// Objects created, without those before the start of the subject.
+    /// Objects that were created, except those before the start of the subject.
     pub created: u64,
     /// Objects changed.
     pub updated: u64,
     /// Objects deleted.
     pub deleted: u64,
-    /// Writes that were refused: the first one ends the script.
+    /// Writes that were refused; the first one ends the script.
     pub failed: u64,
-    /// Objects ever created, including those before the start of the subject.
+    /// All objects that were created, including those before the start of the subject.
     pub objects_total: u64,
 }
 
-/// A script in progress. Dropping it stops it; the objects stay.
+/// A running script. Dropping the value stops it; the objects stay.
 #[derive(Debug)]
 pub struct Script {
     engine: Engine<Worker>,
     plan: Plan,
     shared: Arc<Shared>,
-    /// Faults whose first hit a step waits for, and which have not been hit yet.
+    /// Faults for whose first hit a step waits.
     awaited: BTreeSet<String>,
 }
 
@@ -65,7 +66,7 @@ struct Shared {
 }
 
 impl Script {
-    /// Makes the objects that exist before the subject starts. The steps wait for [`Script::begin`], or for their
+    /// Creates the objects that must exist before the subject starts. Steps wait for [`Script::begin`], or for their
     /// fault.
     pub async fn start(plan: Plan, api: &Api) -> Result<Self, Error> {
         let client = Arc::new(Client::new(api)?);
@@ -81,12 +82,12 @@ impl Script {
         Ok(Self { engine, plan, shared, awaited })
     }
 
-    /// Sets the start of the steps' times. Once.
+    /// Sets the start of the steps' times. Call it once.
     pub fn begin(&mut self, zero: Instant) {
         self.go(self.plan.timed(), zero);
     }
 
-    /// A fault was hit: steps that wait for its first hit are due at their time after `at`. Later hits are ignored.
+    /// Reports a hit of a fault: steps that wait for its first hit get their times after `at`. Later hits are ignored.
     pub fn hit(&mut self, id: &str, at: Instant) {
         if self.awaited.remove(id) {
             self.go(self.plan.after_hit(id), at);
@@ -99,23 +100,23 @@ impl Script {
         }
     }
 
-    /// The counts since the start.
+    /// The numbers of writes since the start.
     pub fn counts(&self) -> Counts {
         *self.shared.counts.lock()
     }
 
-    /// Why the script ended before its end, if it did.
+    /// Why the script ended early; `None` if it did not.
     pub fn refused(&self) -> Option<Error> {
         self.shared.refused.lock().clone()
     }
 
-    /// The writes that succeeded since the last call, of the script's own resource. None if the plan does not record
-    /// them.
+    /// The successful writes to the script's own resource since the last call. `None` if the plan does not record
+    /// writes.
     pub fn take_writes(&self) -> Option<Writes> {
         self.shared.record.as_ref().map(|record| record.lock().take())
     }
 
-    /// Begins no further write, and waits `drain` for the one in flight.
+    /// Begins no further write, and waits `drain` for the write in flight.
     pub async fn stop(&mut self, drain: Duration) {
         // None means that the worker has ended: its panic has been printed.
         let _ = self.engine.stop(drain).await;
@@ -126,17 +127,17 @@ fn no_thread(error: &std::io::Error) -> Error {
     Error::Api { problem: format!("start the script's threads: {error}") }
 }
 
-/// Makes the objects that exist before the steps.
+/// The order to create the objects that exist before the steps.
 struct Fill(oneshot::Sender<Result<(), Failure>>);
 
-/// Begins each step when the one before it is done.
+/// The worker, which begins each step when the previous step has ended.
 struct Worker {
     writer: Arc<Writer>,
-    /// At most as many as the plan has.
+    /// Operations that wait, at most as many as the plan has.
     waiting: VecDeque<Operation>,
-    /// At most one step.
+    /// The step in flight, at most one.
     under_way: JoinSet<Result<(), Error>>,
-    /// Whether it was stopped, or a step was refused.
+    /// Whether the script was stopped or a step was refused.
     is_over: bool,
 }
 
@@ -195,7 +196,7 @@ struct Writer {
     client: Arc<Client>,
     plan: Plan,
     shared: Arc<Shared>,
-    /// Every write has its own number, with which its content begins.
+    /// The number of the next write, with which its contents begin.
     number: AtomicU64,
 }
 
@@ -234,7 +235,7 @@ impl Writer {
         Ok(())
     }
 
-    /// One repetition of one step.
+    /// Makes one repetition of one step.
     async fn make(&self, due: Operation) -> Result<(), Error> {
         let step = self.plan.config().steps[due.step].clone();
         let Some((verb, names)) = step.verb() else { return Ok(()) };
@@ -266,7 +267,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes an object. A deleted object of the same name may still exist while a finalizer holds it.
+    /// Creates an object. A deleted object of the same name may still exist while a finalizer holds it.
     async fn create(&self, collection: &str, verb: Verb, object: &serde_json::Value) -> Result<Reply, Failure> {
         let limit = Instant::now() + FINALIZERS_LIMIT;
         loop {
@@ -314,7 +315,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Deletes objects by their labels. If no object matches, the script has a mistake and proves nothing.
+    /// Deletes objects by their labels. If no object matches, that is an error, because the script would prove nothing.
     async fn delete_collection(&self, resource: &Resource, selector: &str, judged: bool) -> Result<(), Failure> {
         let path = resource.path_in(&self.plan.config().namespace);
         let reply = self
@@ -340,12 +341,12 @@ impl Writer {
     }
 }
 
-/// The object that is written.
+/// The object of a write.
 #[derive(Clone, Copy)]
 struct Target<'a> {
     look: Look<'a>,
     name: &'a str,
-    /// Whether it is of the script's own resource.
+    /// Whether the object belongs to the script's own resource.
     judged: bool,
 }
 

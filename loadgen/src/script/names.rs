@@ -1,4 +1,4 @@
-//! [`Names`]: one name or several, as a step writes them.
+//! [`Names`]: one name or several names in a step.
 
 use std::fmt;
 

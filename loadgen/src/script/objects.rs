@@ -1,4 +1,4 @@
-//! The contents of a script's writes: whole objects on create, merge patches on update. Pure.
+//! The contents of a script's writes: whole objects at creation, merge patches at updates. Pure.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::churn::template::{Place, Template};
 use crate::churn::version::{LABEL, Version};
 use crate::seed;
 
-/// The annotation for a payload in objects of a template, which may have no other place for it.
+/// The annotation for a payload in objects of a template, which may have no other field for it.
 const PAYLOAD: &str = "longhaul.dev/payload";
 
-/// The content of one version. Every write of a script has another number, so every write changes the object.
+/// The contents of one version. Every write of a script has its own number, so every write changes the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Content<'a> {
     pub labels: &'a BTreeMap<String, String>,
@@ -23,7 +23,7 @@ pub(super) struct Content<'a> {
     pub bytes: u64,
 }
 
-/// The parts of objects: their resource, and a template if it has one.
+/// The data from which objects are made: their resource, and a template if there is one.
 #[derive(Clone, Copy)]
 pub(super) struct Look<'a> {
     pub resource: &'a Resource,
@@ -43,7 +43,7 @@ impl Look<'_> {
         object
     }
 
-    /// A JSON merge patch (RFC 7386) that changes only the content, and the labels if there are any.
+    /// A JSON merge patch (RFC 7386) that changes only the contents, and the labels if the step has any.
     pub(super) fn update(&self, namespace: &str, name: &str, content: Content<'_>) -> Value {
         let Some(template) = self.template else { return update(self.resource, content) };
         let mut patch = template.update(Place { namespace, name }, content.version());
@@ -79,7 +79,7 @@ fn create(resource: &Resource, namespace: &str, name: &str, content: Content<'_>
     object
 }
 
-/// A JSON merge patch (RFC 7386) that changes only the content, and the labels if there are any.
+/// A JSON merge patch (RFC 7386) that changes only the contents, and the labels if the step has any.
 fn update(resource: &Resource, content: Content<'_>) -> Value {
     let payload = content.payload();
     let mut patch = match resource.shape {
@@ -103,7 +103,8 @@ impl Content<'_> {
         Version { seed: self.seed, section: 0, child: false, object: self.number, revision: self.number }
     }
 
-    /// The additions to a template: an annotation with the write's number, so that every write differs, and the labels.
+    /// The fields that are added to a template: the labels, and an annotation with the number of the write, so that
+    /// every write differs.
     fn beside(self) -> Value {
         let mut metadata = json!({"annotations": {PAYLOAD: self.payload()}});
         if !self.labels.is_empty() {
@@ -145,8 +146,8 @@ mod tests {
         }
     }
 
-    /// Objects of a project's own kind are made from a template; each write has a number of its own, and the objects
-    /// carry nothing of churn.
+    /// Objects of a project's own kind come from a template. Each write has its own number, and the objects have no
+    /// labels of churn.
     #[test]
     fn a_template_is_filled_and_every_write_changes_something() {
         let template =

@@ -1,4 +1,4 @@
-//! The plan of a script: the writes and their due times. Pure.
+//! The plan of a script: the writes and their times. Pure.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -9,7 +9,7 @@ use super::config::{self, Config, Step, Verb};
 use crate::churn::resource::Resource;
 use crate::churn::template::Template;
 
-/// A checked script with the seed that fills its objects.
+/// A checked script, and the seed of its objects' contents.
 #[derive(Debug, Clone)]
 pub struct Plan {
     config: Config,
@@ -19,16 +19,16 @@ pub struct Plan {
     records: bool,
 }
 
-/// One repetition of one step.
+/// One repetition of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Operation {
-    /// The step, from 0.
+    /// The index of the step, from 0.
     pub step: usize,
-    /// The repetition, from 0.
+    /// The index of the repetition, from 0.
     pub round: u32,
 }
 
-/// The writes after a trigger: by time, then in the order of the file.
+/// The writes that follow the start or a hit, by time, then in the order of the file.
 #[derive(Debug)]
 pub(super) struct Writes {
     steps: BTreeMap<usize, Repeated>,
@@ -54,14 +54,14 @@ impl Iterator for Writes {
 }
 
 impl Plan {
-    /// Checks and plans a script.
+    /// Checks a script and plans its writes.
     pub fn build(config: &Config, seed: u64) -> Result<Self, Error> {
         config.check()?;
         let (resource, template) = config.read()?;
         Ok(Self { config: config.clone(), resource, template, seed, records: false })
     }
 
-    /// The plan with a record of its successful writes: see [`super::Script::take_writes`].
+    /// The same plan with a record of its successful writes; see [`super::Script::take_writes`].
     #[must_use]
     pub fn recording_writes(mut self) -> Self {
         self.records = true;
@@ -72,12 +72,12 @@ impl Plan {
         &self.config
     }
 
-    /// The resource as Kubernetes names it: `packages.longhaul.dev`, or `configmaps` in the core group.
+    /// The name of the resource, such as `packages.longhaul.dev`, or `configmaps` in the core group.
     pub fn resource_name(&self) -> String {
         self.resource.name()
     }
 
-    /// The number of writes of all steps; a recreate counts twice, the deletion of a collection once.
+    /// The number of writes in all steps. A recreate counts twice, the deletion of a collection once.
     pub fn planned(&self) -> u64 {
         let writes = |step: &Step| {
             let (verb, names) = step.verb().unwrap_or((Verb::Create, &[]));
@@ -90,7 +90,7 @@ impl Plan {
         self.config.steps.iter().map(writes).sum()
     }
 
-    /// The time of the last write that does not wait for a fault, after the start of the warm-up.
+    /// The time of the last write that waits for no fault, counted from the start of the warm-up.
     pub fn length(&self) -> Duration {
         let end = |step: &Step| step.at.map(|at| at.0 + spread(step) * (step.times() - 1));
         self.config.steps.iter().filter_map(end).max().unwrap_or_default()
@@ -108,32 +108,33 @@ impl Plan {
         &self.resource
     }
 
-    /// The namespace of its objects; empty if they are cluster-wide.
+    /// The namespace of the objects; empty if they are cluster-wide.
     pub(super) fn place(&self) -> String {
         if self.resource.is_namespaced { self.config.namespace.clone() } else { String::new() }
     }
 
-    /// The template of objects of that resource, if it has no built-in form.
+    /// The template of the resource's objects, if the resource has no built-in contents.
     pub(super) fn template(&self) -> Option<&Template> {
         self.template.as_ref()
     }
 
-    /// The names of the objects that exist before the subject starts: the named ones, in their order, then the many.
+    /// The names of the objects that exist before the subject starts: first the named objects in their order, then the
+    /// additional ones.
     pub(super) fn first_objects(&self) -> impl Iterator<Item = String> + '_ {
         self.config.objects.iter().cloned().chain((0..self.config.objects_many).map(config::many))
     }
 
-    /// The number of named objects among them.
+    /// The number of named objects before the subject starts.
     pub(super) fn named_objects(&self) -> usize {
         self.config.objects.len()
     }
 
-    /// The writes of every step with a time of its own, in their order.
+    /// The writes of all steps that have a time, in order.
     pub(super) fn timed(&self) -> Writes {
         self.writes(|step| step.at.map(|at| at.0))
     }
 
-    /// The writes of every step that waits for this fault's first hit, in their order.
+    /// The writes of all steps that wait for this fault's first hit, in order.
     pub(super) fn after_hit(&self, id: &str) -> Writes {
         self.writes(|step| step.when.as_ref().filter(|when| when.hit == id).map(|when| when.plus.0))
     }
@@ -149,7 +150,7 @@ impl Plan {
         writes
     }
 
-    /// The names that a repetition of a step writes.
+    /// The names that one repetition of a step writes.
     pub(super) fn names(&self, due: Operation) -> Vec<String> {
         let step = &self.config.steps[due.step];
         let Some((verb, names)) = step.verb() else { return Vec::new() };
@@ -174,7 +175,7 @@ mod tests {
         Plan::build(&serde_json::from_str(&text).unwrap(), 1).unwrap()
     }
 
-    /// The writes: after how many milliseconds, and which names.
+    /// For each write: its time in milliseconds, and its names.
     fn writes(plan: &Plan, writes: Writes) -> Vec<(u128, Vec<String>)> {
         writes.map(|(after, operation)| (after.as_millis(), plan.names(operation))).collect()
     }

@@ -1,11 +1,11 @@
-//! Wakes a poll at an absolute time of the monotonic clock, to the microsecond.
+//! Wakes a poll at an absolute time of the monotonic clock, exact to the microsecond.
 //!
-//! A poll's own timeout is relative and in milliseconds, which is late at the median by half of one.
+//! A poll's own timeout is relative and in milliseconds, so its median lateness is half a millisecond.
 
 use std::io;
 use std::time::{Duration, Instant};
 
-/// The cost of sleeping and waking: for closer times the thread stays awake.
+/// The time that sleeping and waking take. For a closer time the thread stays awake.
 const AWAKE: Duration = Duration::from_micros(10);
 
 #[cfg(target_os = "linux")]
@@ -13,7 +13,7 @@ pub(crate) use linux::Alarm;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use portable::Alarm;
 
-/// Whether the time is too near to sleep.
+/// Whether the time is too close for sleeping.
 fn near(at: Instant, now: Instant) -> bool {
     at.saturating_duration_since(now) <= AWAKE
 }
@@ -31,7 +31,7 @@ mod linux {
     use super::{Duration, Instant, io, near};
     use crate::open_loop::Clock;
 
-    /// A timer descriptor among the sockets.
+    /// A timer descriptor that is polled together with the sockets.
     pub(crate) struct Alarm {
         descriptor: OwnedFd,
         clock: Clock,
@@ -46,7 +46,7 @@ mod linux {
             Ok(Self { descriptor, clock: Clock::new(), set: None })
         }
 
-        /// The timeout of the next poll, so that it ends at the time or before: zero, or none until the timer fires.
+        /// The timeout of the next poll, so that it ends at the time or earlier: zero, or none until the timer fires.
         pub(crate) fn timeout(&mut self, at: Instant) -> io::Result<Option<Duration>> {
             let now = Instant::now();
             if near(at, now) {
@@ -73,7 +73,7 @@ mod portable {
 
     use super::{Duration, Instant, io, near};
 
-    /// The poll's own timeout, for systems without timer descriptors.
+    /// The timer for systems without timer descriptors, which uses the poll's own timeout.
     pub(crate) struct Alarm;
 
     impl Alarm {

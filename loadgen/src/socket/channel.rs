@@ -1,6 +1,6 @@
-//! One TCP connection with TLS, without ever blocking: bytes out, bytes in. Knows nothing of their meaning.
+//! A nonblocking TCP connection with TLS. It moves bytes and does not interpret them.
 //!
-//! Its owner calls when the poll reports an event.
+//! The owner calls the channel when the poll reports an event.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::SocketAddr;
@@ -17,22 +17,22 @@ use super::record::{self, RECORD_MAX_BYTES};
 use super::session::{Opened, Session};
 use crate::failure::{Class, Failure};
 
-/// The most bytes of one read: four full records.
+/// The most bytes of one read: four full TLS records.
 const READ_BYTES: usize = 64 << 10;
-/// Reads before other connections get their turn, so that one large answer cannot make the next request late.
+/// The most reads before other connections are served, so that a large answer does not delay the next request.
 const READS_A_TURN: usize = 4;
 
-/// The target of connections, and its TLS settings.
+/// The server to which connections lead, and its TLS settings.
 #[derive(Debug)]
 pub(crate) struct Peer {
-    /// `host:port`, for messages.
+    /// Host and port as `host:port`, for messages.
     pub at: String,
-    /// Never empty; tried in order.
+    /// The server's addresses, at least one; they are tried in order.
     pub addresses: Vec<SocketAddr>,
     pub name: ServerName<'static>,
-    /// Must allow that secrets are extracted.
+    /// The TLS configuration, which must allow the extraction of secrets.
     pub tls: Arc<ClientConfig>,
-    /// Whether tickets of the server are kept for later handshakes.
+    /// Whether the server's tickets are kept for later handshakes.
     pub resumption: bool,
 }
 
@@ -48,7 +48,7 @@ impl Scratch {
     }
 }
 
-/// When a connection was begun, had TCP, and had TLS.
+/// The times at which a connection was begun, TCP was connected, and TLS was complete.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Opening {
     pub begun: Instant,
@@ -56,15 +56,15 @@ pub(crate) struct Opening {
     pub open: Option<Instant>,
 }
 
-/// A connection that is opening or open.
+/// A connection that is being opened or is open.
 pub(crate) struct Channel {
     tcp: TcpStream,
     stage: Stage,
-    /// The beginning of an incomplete record.
+    /// The beginning of an incomplete TLS record.
     partial: Vec<u8>,
-    /// The server has hung up: no further event will come, so the reader must read to the end.
+    /// Whether the server has closed the connection: no further event comes, so the reader must read to the end.
     closing: bool,
-    /// Data that could not be written yet, from `written` on.
+    /// Data that could not be written yet, from the position `written` on.
     outgoing: Vec<u8>,
     written: usize,
     opening: Opening,
@@ -72,32 +72,32 @@ pub(crate) struct Channel {
 
 enum Stage {
     Connecting,
-    /// `None` only while it advances.
+    /// A handshake; `None` only while it is being continued.
     Handshake(Option<Box<Handshake>>),
     Open(Box<Session>),
 }
 
-/// How far [`Channel::receive`] came.
+/// The end of one call of [`Channel::receive`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Came {
     /// All available data was read.
     All,
-    /// There is more to read, but another connection has its turn.
+    /// More data is available, but other connections are served first.
     More,
-    /// The server sends no more.
+    /// The server has ended its data.
     End,
 }
 
-/// Why no more data can be received.
+/// Why no further data can be received.
 pub(super) enum Broken {
     /// The connection broke.
     Tcp(io::Error),
-    /// The data is invalid for TLS, or for the receiver.
+    /// The data is invalid for TLS or for the receiver.
     Failed(Failure),
 }
 
 pub(crate) struct SendError {
-    /// No byte was written: the request may go over another connection.
+    /// Whether no byte was written, so that the request may use another connection.
     pub unsent: bool,
     pub failure: Failure,
 }
@@ -128,27 +128,27 @@ impl Channel {
         self.opening
     }
 
-    /// Makes room for the beginning of a whole record, so that memory does not grow between two calls.
+    /// Reserves memory for a whole incomplete record, so that no call has to allocate.
     pub(super) fn reserve(&mut self) {
         self.partial.reserve(RECORD_MAX_BYTES);
     }
 
-    /// Whether its key may seal more.
+    /// Whether the session's key may seal further records.
     pub(super) fn usable(&self) -> bool {
         matches!(&self.stage, Stage::Open(session) if !session.exhausted())
     }
 
-    /// Whether the server left a record unfinished.
+    /// Whether the server ended its data in the middle of a record.
     pub(super) fn in_record(&self) -> bool {
         !self.partial.is_empty()
     }
 
-    /// Sealed bytes that could not be written yet.
+    /// Number of sealed bytes that could not be written yet.
     pub(super) fn backlog(&self) -> usize {
         self.outgoing.len() - self.written
     }
 
-    /// Continues the opening. True if the connection is open.
+    /// Continues opening the connection; true if it is open.
     pub(crate) fn open_further(&mut self, peer: &Peer, scratch: &mut Scratch) -> Result<bool, Failure> {
         if matches!(self.stage, Stage::Connecting) {
             if let Some(error) = self.tcp.take_error().ok().flatten() {
@@ -198,7 +198,7 @@ impl Channel {
         flushed.map_err(|error| tls_failure(peer, &error.to_string()))
     }
 
-    /// Seals the parts and writes as much as the socket takes.
+    /// Seals the slices and writes as much as the socket accepts.
     pub(super) fn send(&mut self, parts: &[&[u8]], scratch: &mut Scratch) -> Result<(), SendError> {
         let Stage::Open(session) = &mut self.stage else {
             return Err(SendError { unsent: true, failure: Failure::http("the connection is not open".to_owned()) });
@@ -227,7 +227,7 @@ impl Channel {
         }
     }
 
-    /// Writes as much of the remaining data as the socket takes.
+    /// Writes as much of the remaining data as the socket accepts.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         while self.written < self.outgoing.len() {
             match write_once(&mut self.tcp, &self.outgoing[self.written..])? {
@@ -241,8 +241,8 @@ impl Channel {
         Ok(())
     }
 
-    /// Reads available data and passes its plaintext on piece by piece. `closing`: the server has hung up, so reading
-    /// goes on to the end, in later turns as well.
+    /// Reads available data and passes its plaintext on in pieces. With `closing`, the server has closed the
+    /// connection, so reading goes on to the end, also in later calls.
     pub(super) fn receive(
         &mut self,
         closing: bool,
@@ -271,8 +271,8 @@ impl Channel {
         Ok(Came::More)
     }
 
-    /// Passes on data that came together with the end of the handshake, for which the poll reports no event. True if
-    /// the server sends no more.
+    /// Passes on data that arrived with the end of the handshake, for which the poll reports no event. True if the
+    /// server has ended its data.
     pub(super) fn receive_early(
         &mut self,
         scratch: &mut Scratch,
@@ -283,7 +283,7 @@ impl Channel {
         self.records(&mut scratch.incoming[..filled], &mut take)
     }
 
-    /// Sends a closing alert, if that is possible at once.
+    /// Sends a closing alert, if the socket accepts it at once.
     pub(crate) fn close(mut self, scratch: &mut Scratch) {
         if let Stage::Open(session) = &mut self.stage
             && self.outgoing.is_empty()
@@ -296,7 +296,7 @@ impl Channel {
         }
     }
 
-    /// Opens every whole record, and keeps the rest. True if the server announced its end.
+    /// Decrypts every whole record and keeps the remaining bytes. True if the server announced its end.
     fn records(
         &mut self,
         filled: &mut [u8],
@@ -325,7 +325,7 @@ impl Channel {
     }
 }
 
-/// The number of bytes that one write takes; 0 if it would block.
+/// Writes once; returns the number of accepted bytes, or 0 if the write would block.
 fn write_once(tcp: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
     loop {
         match tcp.write(bytes) {

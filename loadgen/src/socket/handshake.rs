@@ -1,4 +1,4 @@
-//! The TLS handshake, done by rustls; ends in a [`Session`].
+//! The TLS handshake, which rustls does. Its result is a [`Session`].
 
 use std::sync::Arc;
 
@@ -10,22 +10,22 @@ use rustls_pki_types::ServerName;
 use super::session::Session;
 use crate::failure::chain;
 
-/// The most incoming bytes before the handshake is over: several times a whole chain of certificates. More is an error.
+/// The most received bytes before the handshake ends, several times a whole certificate chain. More is an error.
 const INCOMING_MAX_BYTES: usize = 256 << 10;
 
-/// A handshake in progress.
+/// A handshake that is not complete.
 pub(super) struct Handshake {
     tls: UnbufferedClientConnection,
-    /// Whether it must end in HTTP/2.
+    /// Whether the handshake must negotiate HTTP/2.
     http2: bool,
     incoming: Vec<u8>,
 }
 
-/// The state after a step.
+/// The state of a handshake after some input.
 pub(super) enum Step {
-    /// More must be read.
+    /// The handshake needs more input.
     More(Box<Handshake>),
-    /// The handshake is over; these sealed bytes came after it.
+    /// The handshake is complete; the sealed bytes came after it.
     Done(Box<Session>, Vec<u8>),
 }
 
@@ -36,8 +36,8 @@ impl Handshake {
         Ok(Self { tls, http2, incoming: Vec::new() })
     }
 
-    /// Reads input and appends output to `out`, even after a failure: then it is the alert with the reason for the
-    /// server.
+    /// Reads input and appends output to `out`. After a failure the output is an alert that tells the server the
+    /// reason.
     pub(super) fn advance(
         mut self: Box<Self>,
         read: &[u8],

@@ -1,4 +1,4 @@
-//! HTTP/1.1 on a channel: one call at a time.
+//! HTTP/1.1 on a channel, with one call at a time.
 
 mod answer;
 mod chunked;
@@ -10,7 +10,7 @@ use super::{Opening, Seen};
 use crate::failure::Failure;
 use answer::Reader;
 
-/// An open connection, idle or under a call.
+/// An open connection, with or without a call.
 pub(crate) struct Connection {
     channel: Channel,
     reader: Reader,
@@ -20,13 +20,13 @@ pub(crate) struct Connection {
 /// The result of [`Connection::receive`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// No complete answer yet.
+    /// No complete answer has come yet.
     Nothing,
     /// The expected answer is complete.
     Answer,
-    /// The server hung up while no answer was expected.
+    /// The server closed the connection while no answer was expected.
     Closed,
-    /// There is more to read, but another connection has its turn.
+    /// More data is available, but other connections are served first.
     More,
 }
 
@@ -42,46 +42,46 @@ impl Connection {
         self.channel.opening()
     }
 
-    /// Requests that were sent over it.
+    /// Number of requests that were sent over the connection.
     pub(crate) fn calls(&self) -> u32 {
         self.calls
     }
 
-    /// Whether another request may go over it after the answer that has just come.
+    /// Whether another request may use the connection after the latest answer.
     pub(crate) fn reusable(&self) -> bool {
         // A server that answered before it had the whole request would take the rest for the next one.
         let sent = self.channel.backlog() == 0;
         sent && self.channel.usable() && self.reader.keep() && !self.channel.in_record()
     }
 
-    /// Whether a byte of the answer has come.
+    /// Whether the first byte of the answer has come.
     pub(crate) fn answer_begun(&self) -> bool {
         self.reader.begun()
     }
 
-    /// Whether the head of the answer has come and its body has not.
+    /// Whether the head of the answer has come, but not its whole body.
     pub(crate) fn in_body(&self) -> bool {
         self.reader.in_body()
     }
 
-    /// The answer that [`Received::Answer`] announced.
+    /// The answer after [`Received::Answer`].
     pub(crate) fn answer(&self) -> Seen<'_> {
         self.reader.seen()
     }
 
-    /// Sends the parts as one request and expects its answer.
+    /// Sends the slices as one request, and expects an answer.
     pub(crate) fn send(&mut self, parts: &[&[u8]], scratch: &mut Scratch) -> Result<(), SendError> {
         self.reader.expect();
         self.calls += 1;
         self.channel.send(parts, scratch)
     }
 
-    /// Writes as much of the remaining data as the socket takes.
+    /// Writes as much of the remaining data as the socket accepts.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.channel.flush()
     }
 
-    /// Reads available data. `closing`: the server has hung up, so reading goes on to the end.
+    /// Reads available data. With `closing`, the server has closed the connection, so reading goes on to the end.
     pub(crate) fn receive(&mut self, closing: bool, scratch: &mut Scratch) -> Result<Received, Failure> {
         match self.channel.receive(closing, scratch, |data| self.reader.feed(data)) {
             Ok(Came::All) if self.reader.done() => Ok(Received::Answer),
@@ -95,12 +95,12 @@ impl Connection {
         }
     }
 
-    /// The answer has been processed; no further one is expected.
+    /// Called after the answer was processed; no further answer is expected.
     pub(crate) fn rest(&mut self) {
         self.reader.rest();
     }
 
-    /// Sends a closing alert, if that is possible at once.
+    /// Sends a closing alert, if the socket accepts it at once.
     pub(crate) fn close(self, scratch: &mut Scratch) {
         self.channel.close(scratch);
     }

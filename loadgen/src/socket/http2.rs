@@ -1,7 +1,7 @@
-//! HTTP/2 on a channel (RFC 9113): many calls at a time, each on a stream of its own.
+//! HTTP/2 on a channel (RFC 9113): many calls at the same time, each on its own stream.
 //!
-//! [`Connection::open`] collects requests and [`Connection::write`] sends them, so that calls that are due at the same
-//! time share a write. Request bodies stay with the caller until windows let them through.
+//! [`Connection::open`] collects requests and [`Connection::write`] sends them, so that calls with the same time share
+//! a write. The caller stores request bodies until windows allow their sending.
 
 mod flow;
 mod frame;
@@ -12,7 +12,7 @@ mod session;
 mod settings;
 mod streams;
 
-/// The single frames, for clients that write them by hand.
+/// Functions for single frames, for clients that write frames by hand.
 pub(crate) mod raw {
     pub(crate) use super::frame::{
         Code, Cutter, Fault, Frame, PAYLOAD_MAX_BYTES, PREFACE, data, headers, pong, settings, settings_acknowledged,
@@ -42,9 +42,9 @@ pub(crate) struct Connection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
     Fine,
-    /// There is more to read, but another connection has its turn.
+    /// More data is available, but other connections are served first.
     More,
-    /// The connection has ended, and so have its calls: [`Connection::next_ended`] has their results.
+    /// The connection and its calls have ended; [`Connection::next_ended`] returns the results of the calls.
     Over,
 }
 
@@ -62,38 +62,39 @@ impl Connection {
         self.channel.opening()
     }
 
-    /// Calls that were begun on it.
+    /// Number of calls that were begun on the connection.
     pub(crate) fn calls(&self) -> u32 {
         self.calls
     }
 
-    /// Calls in flight.
+    /// Number of calls in flight.
     pub(crate) fn open_count(&self) -> usize {
         self.session.open_count()
     }
 
-    /// Further calls that the server allows now, as far as known.
+    /// Number of further calls that the server allows now, as far as known.
     pub(crate) fn room(&self) -> usize {
         self.session.streams_max().saturating_sub(self.session.open_count())
     }
 
-    /// Whether it takes no further calls.
+    /// Whether the connection accepts no further calls.
     pub(crate) fn retired(&self) -> bool {
         self.session.retired() || !self.channel.usable()
     }
 
-    /// Begins a call with a body of this length; returns the stream's number. There must be room.
+    /// Begins a call with a body of this length; returns the number of its stream. The connection must have room for a
+    /// call.
     pub(crate) fn open(&mut self, call: usize, head: &Head, length: usize) -> u32 {
         self.calls += 1;
         self.session.open(call, head, length)
     }
 
-    /// Ends a call without a waiter, and returns the step that it was waiting for. The connection goes on.
+    /// Ends a call that nobody waits for, and returns the step for which it was waiting. The connection continues.
     pub(crate) fn cancel(&mut self, stream: u32) -> Awaited {
         self.session.cancel(stream)
     }
 
-    /// Writes as much as the socket takes. `body` has the bodies of calls.
+    /// Writes as much as the socket accepts. `body` returns the body of a call.
     pub(crate) fn write<'b>(&mut self, body: impl Fn(usize) -> [&'b [u8]; 3], scratch: &mut Scratch) -> Standing {
         loop {
             // No more data is added while the server does not read.
@@ -111,7 +112,7 @@ impl Connection {
         }
     }
 
-    /// Reads available data. `closing`: the server has hung up, so reading goes on to the end.
+    /// Reads available data. With `closing`, the server has closed the connection, so reading goes on to the end.
     pub(crate) fn receive(&mut self, closing: bool, scratch: &mut Scratch) -> Standing {
         let flushed = self.channel.flush();
         let (now, session) = (Instant::now(), &mut self.session);
@@ -129,22 +130,22 @@ impl Connection {
         Standing::Over
     }
 
-    /// The next result of a call, if there is one.
+    /// The next result of a call, if one is known.
     pub(crate) fn next_ended(&mut self) -> Option<Ended> {
         self.session.next_ended()
     }
 
-    /// The answer at a place that [`Ended::Answer`] named, and the time of its start.
+    /// The answer that [`Ended::Answer`] names by its index, and the time of its first byte.
     pub(crate) fn answer(&self, place: usize) -> (Seen<'_>, Option<Instant>) {
         self.session.answer(place)
     }
 
-    /// The answer has been processed.
+    /// Frees an answer after it was processed.
     pub(crate) fn release(&mut self, place: usize) {
         self.session.release(place);
     }
 
-    /// Pings a server that was silent for long.
+    /// Sends a PING to a server that was silent for a long time.
     pub(crate) fn check(&mut self, now: Instant) -> Standing {
         match self.session.check(now) {
             Ok(()) => Standing::Fine,
@@ -155,7 +156,7 @@ impl Connection {
         }
     }
 
-    /// Sends GOAWAY and a closing alert, if that is possible at once.
+    /// Sends GOAWAY and a closing alert, if the socket accepts them at once.
     pub(crate) fn close(mut self, scratch: &mut Scratch) {
         if self.channel.backlog() == 0 {
             // If the server broke a rule, the GOAWAY with that fault waits to be written instead.

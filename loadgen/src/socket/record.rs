@@ -1,28 +1,29 @@
-//! TLS records after the handshake: sealed and opened in place, without a copy and without an allocation. Pure.
+//! TLS records after the handshake, which are sealed and opened in place, without a copy or an allocation. Pure.
 //!
-//! TLS 1.3 (RFC 8446, section 5) and the AEAD suites of TLS 1.2 (RFC 5288, RFC 7905), which are all that rustls
-//! negotiates.
+//! Supports TLS 1.3 (RFC 8446, section 5) and the AEAD suites of TLS 1.2 (RFC 5288, RFC 7905). rustls negotiates
+//! nothing else.
 
 use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use rustls::{ConnectionTrafficSecrets, ProtocolVersion};
 
-/// Content type, version, length.
+/// The bytes of a record's header: content type, version, length.
 pub(super) const HEADER_BYTES: usize = 5;
-/// The most plaintext of a record (RFC 8446, section 5.1).
+/// The most bytes of plaintext in a record (RFC 8446, section 5.1).
 const PLAINTEXT_MAX_BYTES: usize = 16 << 10;
-/// The largest record: TLS 1.2 lets ciphers add 2048 bytes (RFC 5246, section 6.2.3), TLS 1.3 only 256.
+/// The largest record in bytes: TLS 1.2 lets ciphers add 2048 bytes (RFC 5246, section 6.2.3), TLS 1.3 only 256.
 pub(super) const RECORD_MAX_BYTES: usize = HEADER_BYTES + PLAINTEXT_MAX_BYTES + 2048;
 const TAG_BYTES: usize = 16;
 /// The bytes of an AES-GCM nonce that TLS 1.2 sends with each record.
 const EXPLICIT_NONCE_BYTES: usize = 8;
-/// AES-GCM keys should seal no more than 2^24.5 full records (RFC 8446, section 5.5).
+/// The most records that one key seals. AES-GCM keys should seal no more than 2^24.5 full records (RFC 8446, section
+/// 5.5).
 const SEALED_MAX: u64 = 1 << 24;
 
 pub(super) const ALERT: u8 = 21;
 pub(super) const HANDSHAKE: u8 = 22;
 pub(super) const APPLICATION_DATA: u8 = 23;
 
-/// An invalid record, or one with a broken seal.
+/// The error for an invalid record, or one with a wrong seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Broken(pub &'static str);
 
@@ -37,13 +38,13 @@ pub(super) struct Half {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Tls13,
-    /// A part of the nonce is sent with the record.
+    /// A cipher of which a part of the nonce is sent with each record.
     Tls12Gcm,
     Tls12ChaCha,
 }
 
 impl Half {
-    /// From the secrets that rustls exports.
+    /// One direction from the secrets that rustls exports.
     pub(super) fn new(
         (sequence, secrets): (u64, ConnectionTrafficSecrets),
         version: ProtocolVersion,
@@ -66,12 +67,12 @@ impl Half {
         Ok(Self { key: LessSafeKey::new(key), iv, sequence, form })
     }
 
-    /// Whether no more should be sealed with this key.
+    /// Whether the key must not seal further records.
     pub(super) fn exhausted(&self) -> bool {
         self.sequence >= SEALED_MAX
     }
 
-    /// Appends the records that carry the parts, one after another, to `out`.
+    /// Appends the records that contain the slices, one after another, to `out`.
     pub(super) fn seal(&mut self, content_type: u8, parts: &[&[u8]], out: &mut Vec<u8>) -> Result<(), Broken> {
         let mut left: usize = parts.iter().map(|part| part.len()).sum();
         let mut parts = parts.iter().copied();
@@ -156,7 +157,7 @@ impl Half {
         nonce
     }
 
-    /// The additional data that TLS 1.2 protects (RFC 5246, section 6.2.3.3).
+    /// The additional data that TLS 1.2 authenticates (RFC 5246, section 6.2.3.3).
     fn aad12(&self, content_type: u8, length: usize) -> Result<[u8; 13], Broken> {
         let mut aad = [0; 13];
         aad[..8].copy_from_slice(&self.sequence.to_be_bytes());
@@ -166,7 +167,7 @@ impl Half {
     }
 }
 
-/// The length of the first record in the buffer, header included; `None` if the header is not complete.
+/// The length of the first record in the buffer, with its header; `None` if the header is not complete.
 pub(super) fn length(buffer: &[u8]) -> Result<Option<usize>, Broken> {
     let [_, _, _, high, low, ..] = buffer else { return Ok(None) };
     let length = HEADER_BYTES + usize::from(u16::from_be_bytes([*high, *low]));

@@ -1,4 +1,4 @@
-//! An established TLS session: seals sent data, opens received data, and answers TLS's own messages after the
+//! An established TLS session: seals sent data, opens received data, and answers TLS messages that come after the
 //! handshake.
 
 use rustls::client::ClientConnectionData;
@@ -7,8 +7,8 @@ use rustls::{ExtractedSecrets, ProtocolVersion};
 
 use super::record::{ALERT, APPLICATION_DATA, Broken, HANDSHAKE, Half};
 
-/// The longest handshake message. After the handshake these are tickets and key updates; rustls takes no longer ones
-/// either.
+/// The longest handshake message. After the handshake, such messages are tickets and key updates, for which rustls has
+/// the same limit.
 const MESSAGE_MAX_BYTES: usize = 64 << 10;
 /// Types of handshake messages (RFC 8446, section 4).
 const HELLO_REQUEST: u8 = 0;
@@ -18,29 +18,29 @@ const CLOSE_NOTIFY: u8 = 0;
 /// The most records in a row without data. A server sends a few tickets after the handshake, each in at most one
 /// record.
 const EMPTY_MAX: u32 = 100;
-/// The most key updates that the server may request. Each costs an answer, which would pile up if the server does not
-/// read; the keys of TLS 1.3 last for hours of full load.
+/// The most key updates that the server may request. Each is answered, and answers would pile up if the server does not
+/// read. The keys of TLS 1.3 last for hours at full load.
 const UPDATES_MAX: u32 = 1_000;
 
-/// The session. Owns the keys; knows nothing of sockets.
+/// An established TLS session. Owns the keys; knows nothing of sockets.
 pub(super) struct Session {
     sending: Half,
     receiving: Half,
     keys: KernelConnection<ClientConnectionData>,
     resumption: bool,
-    /// The beginning of an incomplete handshake message. Nearly always empty.
+    /// The beginning of an incomplete handshake message; nearly always empty.
     message: Vec<u8>,
-    /// Records without data since the last one with data.
+    /// Number of records without data since the last record with data.
     empty: u32,
     updates: u32,
 }
 
-/// The contents of one record.
+/// The content of one record.
 pub(super) enum Opened<'a> {
     Data(&'a [u8]),
-    /// A message of TLS itself. It may have left an answer in `reply`.
+    /// A TLS message without data. Its answer may be in `reply`.
     Nothing,
-    /// The other side sends no more.
+    /// The peer has ended its data.
     End,
 }
 
@@ -62,23 +62,23 @@ impl Session {
         })
     }
 
-    /// Whether no more requests should go over this session.
+    /// Whether no further request should use this session.
     pub(super) fn exhausted(&self) -> bool {
         self.sending.exhausted()
     }
 
-    /// Appends the sealed parts to `out`.
+    /// Appends the sealed slices to `out`.
     pub(super) fn seal(&mut self, parts: &[&[u8]], out: &mut Vec<u8>) -> Result<(), Broken> {
         self.sending.seal(APPLICATION_DATA, parts, out)
     }
 
-    /// Appends the closing alert.
+    /// Appends the sealed closing alert.
     pub(super) fn seal_end(&mut self, out: &mut Vec<u8>) -> Result<(), Broken> {
         const WARNING: u8 = 1;
         self.sending.seal(ALERT, &[&[WARNING, CLOSE_NOTIFY]], out)
     }
 
-    /// Opens one whole record. TLS's own replies are appended to `reply`, sealed.
+    /// Opens one whole record. TLS's own replies are appended, sealed, to `reply`.
     pub(super) fn open<'a>(&mut self, record: &'a mut [u8], reply: &mut Vec<u8>) -> Result<Opened<'a>, Broken> {
         let (content_type, text) = self.receiving.open(record)?;
         self.empty = if content_type == APPLICATION_DATA && !text.is_empty() { 0 } else { self.empty + 1 };
@@ -125,7 +125,7 @@ impl Session {
         Ok(())
     }
 
-    /// RFC 8446, section 4.6.3: the answer is sent under the old key.
+    /// Handles a key update. The answer is sent under the old key (RFC 8446, section 4.6.3).
     fn update(&mut self, requested: bool, reply: &mut Vec<u8>) -> Result<(), Broken> {
         self.updates += 1;
         if self.updates > UPDATES_MAX {
@@ -142,7 +142,7 @@ impl Session {
     }
 }
 
-/// The likely meaning of a server's alert after the handshake (RFC 8446, section 6.2).
+/// The probable meaning of a server's alert after the handshake (RFC 8446, section 6.2).
 fn alert(description: Option<u8>) -> &'static str {
     match description {
         Some(42..=46) => "the server refuses the client's certificate (TLS alert)",

@@ -1,4 +1,4 @@
-//! The target of connections: address, name, trusted certificates, and the TCP and TLS handshakes.
+//! A server: its address, name and trusted certificates, and the TCP and TLS handshakes.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use tokio_rustls::client::TlsStream;
 use crate::failure::{Class, Failure, chain};
 use crate::socket::Peer;
 
-/// The limit that k8s.io/apimachinery sets for kube-apiserver's clients.
+/// The deadline of connecting, as in kube-apiserver's clients (k8s.io/apimachinery).
 pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 pub(crate) const TLS_LIMIT: Duration = Duration::from_secs(10);
 const HTTPS_PORT: u16 = 443;
-/// Session tickets that a client keeps. Each is used once, so this is also the number of handshakes at once that may
-/// resume.
+/// The most session tickets that a client keeps. Each is used once, so this is also the most simultaneous handshakes
+/// that can resume a session.
 const TICKETS: usize = 256;
 
-/// Why an address cannot be used, with a remedy.
+/// Why an address cannot be used, with advice.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EndpointError {
     #[error("`{url}` is no address ({why}): write for example `https://127.0.0.1:8443/mutate`")]
@@ -42,13 +42,13 @@ pub(crate) enum EndpointError {
 /// The TLS settings for a server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tls<'a> {
-    /// The one protocol that is offered.
+    /// The only protocol that is offered.
     pub alpn: &'a [u8],
-    /// Whether sessions are resumed.
+    /// Whether TLS sessions are resumed.
     pub resumption: bool,
     /// The client's certificate chain and its key, as PEM.
     pub identity: Option<(&'a str, &'a str)>,
-    /// The clock for checking certificates, if it is not the machine's.
+    /// The clock by which certificates are checked, if it is not the machine's clock.
     pub pace: Option<go_rules::tls::Pace>,
 }
 
@@ -57,9 +57,9 @@ pub(crate) struct Tls<'a> {
 pub(crate) struct Endpoint {
     host: Arc<str>,
     port: u16,
-    /// `host:port` as it goes into the `Host` header.
+    /// Host and port as in the header `Host`.
     pub authority: Arc<str>,
-    /// The path of the URL as written.
+    /// The path in the URL, as it was written.
     pub path: Arc<str>,
     name: ServerName<'static>,
     tls: Arc<ClientConfig>,
@@ -67,14 +67,14 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// `name` is the name that the certificate must be for; empty: the host of the URL. `alpn` is the one protocol
-    /// offered.
+    /// Parses a URL. `name` is the name that the certificate must contain; if empty, the host of the URL. `alpn` is the
+    /// only offered protocol.
     pub(crate) fn new(url: &str, name: &str, ca_pem: &str, alpn: &[u8]) -> Result<Self, EndpointError> {
         // Go resumes sessions only with a session cache, and kube-apiserver's webhook clients have none.
         Self::with(url, name, ca_pem, Tls { alpn, resumption: false, identity: None, pace: None })
     }
 
-    /// Like [`Endpoint::new`], with TLS settings.
+    /// Parses a URL for use with these TLS settings; see [`Endpoint::new`].
     pub(crate) fn with(url: &str, name: &str, ca_pem: &str, tls: Tls<'_>) -> Result<Self, EndpointError> {
         let bad = |why: &str| EndpointError::Url { url: units::masked(url), why: why.to_owned() };
         let uri: Uri = url.parse().map_err(|error: http::uri::InvalidUri| bad(&error.to_string()))?;
@@ -103,7 +103,7 @@ impl Endpoint {
     }
 
     /// The server for connections that seal their records themselves. Resolves the host's addresses, which may take
-    /// seconds. They are kept, because a look-up in the sending thread would make it late.
+    /// seconds. The addresses are kept, because a look-up would delay the sending thread.
     pub(crate) fn peer(&self) -> Result<Peer, EndpointError> {
         let unresolved = |why: String| EndpointError::Resolve { host: self.host.to_string(), why };
         let addresses: Vec<_> =
@@ -117,17 +117,17 @@ impl Endpoint {
         Ok(Peer { at, addresses, name: self.name.clone(), tls: Arc::new(tls), resumption: self.resumption })
     }
 
-    /// Whether it is on this machine, by its address.
+    /// Whether an address of the server is a loopback address.
     pub(crate) fn is_loopback(&self) -> bool {
         self.host.parse::<IpAddr>().is_ok_and(|address| address.is_ipv4() && address.is_loopback())
     }
 
-    /// A TCP connection and a TLS session on it.
+    /// Makes a TCP connection and a TLS session on it.
     pub(crate) async fn connect(&self) -> Result<TlsStream<TcpStream>, Failure> {
         self.connect_from(None).await
     }
 
-    /// The same with an address of the client's own, where the server is named by its address.
+    /// Makes a connection from this address of the client, if the server is named by an address.
     pub(crate) async fn connect_from(&self, from: Option<IpAddr>) -> Result<TlsStream<TcpStream>, Failure> {
         let connect = |text: String| Failure { class: Class::Connect, text };
         let tls = |text: String| Failure { class: Class::Tls, text };

@@ -1,4 +1,4 @@
-//! One request and its answer on a connection that exists.
+//! One request and its answer on an open connection.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::failure::{Awaited, Failure, MOST_BODY_BYTES, chain, timed_out};
 /// The body of a request.
 pub(crate) type Body = Full<Bytes>;
 
-/// The progress of a call, so that a timeout can name the step that it was waiting for.
+/// The progress of a call, so that a timeout can name the step for which the call was waiting.
 #[derive(Debug, Default)]
 pub(crate) struct Progress(AtomicU8);
 
@@ -40,7 +40,7 @@ impl Progress {
     }
 }
 
-/// Reads the answer's body, up to the cap.
+/// Reads the body of an answer, up to the limit.
 pub(super) async fn read(response: Response<Incoming>, progress: &Progress) -> Result<Answer, Failure> {
     progress.0.store(Progress::ANSWERING, Ordering::Relaxed);
     let (head, body) = response.into_parts();
@@ -57,7 +57,7 @@ pub(super) async fn read(response: Response<Incoming>, progress: &Progress) -> R
     }
 }
 
-/// The failure of an exchange that broke off before an answer's head.
+/// The failure of an exchange that ended before the head of an answer.
 pub(super) fn broken(error: &hyper::Error) -> Failure {
     Failure::http(format!("the connection broke before an answer: {}", chain(error)))
 }

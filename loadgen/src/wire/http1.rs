@@ -1,9 +1,9 @@
 //! A pool of HTTP/1.1 connections that behaves like the one inside kube-apiserver (Go's `net/http.Transport`).
 //!
-//! If there is no idle connection, a new one is dialled; the call takes the new one or a returned one, whichever comes
-//! first. The most recently used idle connection is taken first. A limited number of idle ones is kept, for 90 s; extra
-//! ones are closed when they come back. A request whose idle connection was closed before a byte was written goes to
-//! another one; a written request is never sent twice.
+//! If no connection is idle, a new connection is dialled. The call takes the new connection or a returned one,
+//! whichever comes first. Of idle connections, the most recently used is taken. A limited number of idle connections is
+//! kept for 90 s; others are closed when their calls end. If an idle connection was closed before a byte of a request
+//! was written, the request moves to another connection. A written request is never sent twice.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use super::exchange::{self, Body, Progress};
 use super::{Answer, Endpoint};
 use crate::failure::Failure;
 
-/// `IdleConnTimeout` of Go's default transport, which kube-apiserver keeps.
+/// How long an idle connection is kept: `IdleConnTimeout` of Go's default transport, which kube-apiserver uses.
 const IDLE_LIMIT: Duration = Duration::from_secs(90);
-/// How often a request is moved from a closed idle connection to another one.
+/// How often a request moves from a closed idle connection to another connection.
 const TRIES: usize = 4;
 
 type Connection = SendRequest<Body>;
 
-/// The pool. Its connections live as long as it does.
+/// The pool. Dropping the value closes its connections.
 #[derive(Debug)]
 pub(crate) struct Http1 {
     endpoint: Endpoint,
@@ -39,7 +39,7 @@ pub(crate) struct Http1 {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Least recently used first.
+    /// The idle connections, least recently used first.
     idle: VecDeque<(Instant, Connection)>,
     waiting: VecDeque<(u64, oneshot::Sender<Result<Connection, Failure>>)>,
     next_waiter: u64,
@@ -47,8 +47,8 @@ struct State {
 }
 
 impl Http1 {
-    /// Keeps at most `idle_max` idle connections (0: each call gets a new one) and never dials more than `dials_max` at
-    /// once.
+    /// Keeps at most `idle_max` idle connections (with 0 each call gets a new connection), and never dials more than
+    /// `dials_max` at the same time.
     pub(crate) fn new(endpoint: Endpoint, idle_max: usize, dials_max: usize) -> Arc<Self> {
         Arc::new(Self {
             endpoint,
@@ -59,7 +59,7 @@ impl Http1 {
         })
     }
 
-    /// Sends a request and reads the whole answer. The caller sets the deadline by dropping the future.
+    /// Sends a request and reads the whole answer. The caller ends the call at its deadline by dropping the future.
     pub(crate) async fn call(
         self: &Arc<Self>,
         mut request: Request<Body>,
@@ -120,8 +120,8 @@ impl Http1 {
         None
     }
 
-    /// Dials for the waiter, which may have been served by then: the connection goes to the call that has waited
-    /// longest.
+    /// Dials a connection for a waiting call. If that call was served meanwhile, the connection goes to the call that
+    /// has waited longest.
     async fn dial(self: Arc<Self>, id: u64) {
         let outcome = match self.endpoint.connect().await {
             Ok(stream) => {
@@ -142,7 +142,8 @@ impl Http1 {
         }
     }
 
-    /// Waits until the connection can take the next request, then passes it on. `Connection: close` ends it here.
+    /// Waits until the connection can take another request, then gives it to a call. After `Connection: close` the
+    /// connection ends.
     fn give_back(self: &Arc<Self>, mut connection: Connection) {
         if self.idle_max == 0 {
             return;
@@ -170,7 +171,8 @@ impl Http1 {
         }
     }
 
-    /// Fails the waiter of the dial, or if it was served already, the call that has waited longest.
+    /// Fails the call for which a connection was dialled. If that call was served meanwhile, the call that has waited
+    /// longest fails.
     fn refuse(&self, id: u64, failure: Failure) {
         let mut state = self.state.lock();
         let at = state.waiting.iter().position(|(waiter, _)| *waiter == id).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Outcome classes and verdicts: each kind of answer ends in its own counter, with a text that explains it.
+//! Tests of outcomes and verdicts: each kind of answer is counted in its own field, with a text that explains it.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ const EVERYTHING: &str = r#""mix": {"createPod": 3, "createDeployment": 2, "crea
     "scaleDeployment": 1, "scaleThroughSubresource": 1, "deleteDeployment": 1, "labelPod": 1, "deletePod": 1,
     "evictPod": 1, "debugPod": 1, "updateStatus": 1, "createPodWithImageVolume": 1}"#;
 
-/// Sends 20 Pods, each answered by the function.
+/// Sends 20 Pods, each of which is answered by the function `answer`.
 async fn answered_by(answer: fn(Value) -> Response<Body>) -> Interval {
     let server =
         Server::start(H1, move |request: hyper::Request<Incoming>| async move { answer(webhook::body(request).await) })
@@ -166,8 +166,8 @@ async fn a_server_without_http2_is_a_tls_failure_of_that_client() {
     assert_eq!(interval.counts.tls, 10, "{:?}", interval.examples);
 }
 
-/// The limit is never exceeded and no call waits unseen: calls beyond it are overflow; calls that are cut off are
-/// abandoned.
+/// The limit of calls in flight is never exceeded, and no call waits unnoticed: calls beyond the limit are overflow.
+/// Calls that are cut off count as abandoned.
 #[tokio::test]
 async fn the_in_flight_limit_overflows() {
     let server = Server::start(H1, |_| async { std::future::pending().await }).await;
@@ -179,7 +179,7 @@ async fn the_in_flight_limit_overflows() {
     assert_eq!((interval.counts.sent, interval.counts.overflow, interval.counts.abandoned), (5, 95, 5));
 }
 
-/// A late generator is visible: latency counts from the planned time, service time does not.
+/// A late generator is visible: response time counts from the planned time, service time does not.
 #[tokio::test]
 async fn lateness_is_part_of_response_time_and_not_of_service_time() {
     let server = Server::start(H1, |request: hyper::Request<Incoming>| async move {
@@ -199,7 +199,7 @@ async fn lateness_is_part_of_response_time_and_not_of_service_time() {
     assert!(interval.service.max() < 1_980_000, "{}", interval.service.max());
 }
 
-/// Taking swaps recorders: intervals add up to the whole, and nothing is counted twice.
+/// `take` swaps recorders: all intervals together are the whole load, and nothing is counted twice.
 #[tokio::test]
 async fn intervals_add_up() {
     let server = Server::start(H1, |request: hyper::Request<Incoming>| async move {

@@ -1,5 +1,5 @@
-//! Requests sent again over HTTP/2: those that the server certainly has not processed, within bounds. No others are,
-//! because a review that is processed twice is additional load.
+//! Tests of requests that are sent again over HTTP/2. Only requests that the server has certainly not processed are
+//! sent again, and only a limited number of times: a review that is processed twice would be additional load.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,26 +12,26 @@ use crate::frames::{DELETIONS, GOAWAY, RST_STREAM, Raw, Wire, assert_example};
 use crate::server::until;
 use crate::webhook::{assert_accounts, plan, run};
 
-/// The reviews that a server processed, and how often: by uid.
+/// How often a server processed each review, by uid.
 type Looked = Arc<Mutex<BTreeMap<String, u32>>>;
 
 fn look(looked: &Looked, uid: &str) {
     *looked.lock().unwrap().entry(uid.to_owned()).or_default() += 1;
 }
 
-/// GOAWAY with this last stream.
+/// Sends GOAWAY with this last stream.
 async fn go_away(wire: &mut Wire, last: u32) -> Option<()> {
     wire.send(GOAWAY, 0, 0, &[&last.to_be_bytes()[..], &[0; 4]].concat()).await
 }
 
-/// Reads on until the client hangs up, as a server that drains does.
+/// Reads until the client closes the connection, as a server that drains does.
 async fn drain(mut wire: Wire) -> Option<()> {
     while wire.frame().await.is_some() {}
     None
 }
 
-/// Six requests in flight when the server goes away, of which it has processed three: those are answered there, the
-/// other three go over the next connection, and none is processed twice.
+/// A server goes away with six requests in flight, of which it has processed three. Those three are answered, the other
+/// three use the next connection, and none is processed twice.
 #[tokio::test]
 async fn what_a_goaway_leaves_behind_is_sent_again_once() {
     // A graceful end names every stream first and then the processed ones (RFC 9113, section 6.8).
@@ -73,8 +73,8 @@ async fn what_a_goaway_leaves_behind_is_sent_again_once() {
     }
 }
 
-/// A request that the server took before it went away and never answered may have been processed: it is an error, not
-/// sent again.
+/// A request that the server accepted before it went away and never answered may have been processed. Such a request is
+/// an error, and is not sent again.
 #[tokio::test]
 async fn what_was_taken_is_never_sent_again() {
     let server = Raw::start(|mut wire| async move {
@@ -93,7 +93,7 @@ async fn what_was_taken_is_never_sent_again() {
     assert_eq!(server.accepted(), 1);
 }
 
-/// A server that never takes a request: each call is sent four times and then fails, and none waits for ever.
+/// If a server never accepts a request, each call is sent four times and then fails. None waits for ever.
 #[tokio::test]
 async fn a_server_that_always_goes_away_ends_calls_within_bounds() {
     let server = Raw::start(|mut wire| async move {
@@ -109,8 +109,8 @@ async fn a_server_that_always_goes_away_ends_calls_within_bounds() {
     assert_example(&interval, "the server did not take the request: GOAWAY NO_ERROR");
 }
 
-/// A server that ends each connection after three requests with GOAWAY and takes no more: further requests go over the
-/// next connection, and no call is lost.
+/// A server ends each connection with GOAWAY after three requests. Further requests use the next connection, and no
+/// call is lost.
 #[tokio::test]
 async fn goaway_loses_no_call() {
     let server = Raw::start(|mut wire| async move {
@@ -135,7 +135,7 @@ async fn goaway_loses_no_call() {
     assert_eq!(server.accepted(), 10);
 }
 
-/// A refused stream was not processed, so its call is tried again, but not for ever.
+/// A refused stream was not processed, so its call is tried again, but only a few times.
 #[tokio::test]
 async fn refused_streams_are_tried_again_within_bounds() {
     let server = Raw::start(|mut wire| async move {

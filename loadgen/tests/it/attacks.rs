@@ -1,4 +1,4 @@
-//! Attacks on a real HTTP/2 server: they take place, each at its time, and end with their run.
+//! Tests of attacks on a real HTTP/2 server: each takes place at its time, and ends with its run.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::server::{Server, respond, until};
 use crate::webhook::target;
 
-/// Answers each request with 40 KiB when its body has come.
+/// A server that answers each request with 40 KiB after its body has come.
 async fn server() -> Server {
     let answer = |request: Request<Incoming>| async move {
         let _ = request.into_body().collect().await;

@@ -1,5 +1,5 @@
-//! The audit against a small API that lists and watches: complete if nothing is wrong, and never silent if there is a
-//! fault.
+//! Tests of the audit with a small API that lists and watches. Without faults the audit is complete; every fault is
+//! reported.
 
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,7 @@ fn delete(state: &mut State, name: &str) {
     state.call("DELETE", &format!("{PATH}/{name}"), &Value::Null);
 }
 
-/// The next `count` commits.
+/// Reads the next `count` commits.
 async fn read(audit: &Audit, count: usize) -> Vec<Entry> {
     let mut commits = Vec::new();
     while commits.len() < count {
@@ -93,7 +93,7 @@ async fn what_was_there_then_every_change_in_order() {
     until("the connection to be closed", || kube.server.open() == 0).await;
 }
 
-/// Streams that are cut anywhere, even inside a line, lose nothing and repeat nothing.
+/// If streams are cut anywhere, even inside a line, no commit is lost or repeated.
 #[tokio::test]
 async fn a_cut_stream_is_resumed() {
     let kube = kube().await;
@@ -115,7 +115,8 @@ async fn a_cut_stream_is_resumed() {
     assert!(report.is_complete() && report.resumes > 10 && report.repeated == 0, "{report:?}");
 }
 
-/// If the server has forgotten the version, by status or in the stream, a list shows the outcome and the hole is named.
+/// If the server has forgotten the version, by a status or in the stream, a list shows the present objects, and the
+/// report contains a hole.
 #[tokio::test]
 async fn a_forgotten_version_makes_a_hole() {
     for in_stream in [false, true] {
@@ -165,7 +166,7 @@ async fn a_forgotten_version_makes_a_hole() {
     }
 }
 
-/// A server that never sends some events: the last list names each object.
+/// If a server never sends some events, the last list shows each affected object.
 #[tokio::test]
 async fn what_the_watch_never_showed_is_named() {
     let kube = kube().await;
@@ -201,7 +202,7 @@ async fn what_the_watch_never_showed_is_named() {
     assert!(!report.is_complete());
 }
 
-/// Invalid lines do not stop it for good: after a few it lists.
+/// Invalid lines do not stop the audit: after a few of them it lists again.
 #[tokio::test]
 async fn nonsense_in_the_stream_is_survived_and_marked() {
     let kube = kube().await;
@@ -214,7 +215,8 @@ async fn nonsense_in_the_stream_is_survived_and_marked() {
     assert!(report.holes[0].reason.contains("an event of type `PUT`"), "{report}");
 }
 
-/// Bookmarks move the version, so that a quiet resource is not forgotten; a silent stream is opened again.
+/// Bookmarks raise the version, so that the version of a quiet resource is not forgotten. A silent stream is opened
+/// again.
 #[tokio::test]
 async fn bookmarks_keep_the_version_fresh() {
     let kube = kube().await;
@@ -296,7 +298,7 @@ fn plan(seconds: u64) -> Plan {
     Plan::build(&config, 7, Duration::from_secs(seconds)).unwrap()
 }
 
-/// Churn and the audit are two witnesses of the same writes, from the fill to the clean-up, finalizers included.
+/// Churn and the audit agree on all writes, from the first objects to the clean-up, including finalizers.
 #[tokio::test]
 async fn churn_and_audit_agree() {
     for finalizer in [None, Some(3)] {
@@ -337,8 +339,8 @@ async fn churn_and_audit_agree() {
     }
 }
 
-/// A version that the server never sent, followed by a later one, is invisible to the lists. The record of writes has
-/// it.
+/// A version that the server never sent, followed by a later one, cannot be noticed by lists. The comparison with the
+/// record of writes reports the version.
 #[tokio::test]
 async fn a_write_that_the_audit_never_showed_is_named() {
     let kube = kube().await;

@@ -1,5 +1,5 @@
-//! Churn against a small API: the population is constant, no name comes back, failures are counted and repaired, and
-//! all objects are removed.
+//! Tests of churn with a small API: the number of objects is constant, no name returns, failures are counted and
+//! repaired, and all objects are removed.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -84,7 +84,7 @@ async fn same_seed_same_objects() {
     assert_eq!(seen[0], seen[1]);
 }
 
-/// Finalizers are waited for at the end, not while churning.
+/// Churn waits for finalizers only at its end.
 #[tokio::test]
 async fn finalizers_are_waited_for_at_the_end() {
     let kube = Kube::start().await;
@@ -97,7 +97,7 @@ async fn finalizers_are_waited_for_at_the_end() {
     assert!(kube.calls("GET /apis/longhaul.dev/v1alpha1/packages").len() >= 3);
 }
 
-/// A conflict is read again and written once more, without a failure.
+/// After a conflict the object is read and written again, without a failure.
 #[tokio::test]
 async fn a_conflict_is_read_again() {
     let kube = Kube::start().await;
@@ -110,7 +110,7 @@ async fn a_conflict_is_read_again() {
     assert_eq!(reads, conflicts as u64 - total.failed, "a second conflict is a failure");
 }
 
-/// On a slow API the operations of one object wait for each other; those of different objects do not.
+/// On a slow API the operations on one object wait for each other; operations on different objects do not.
 #[tokio::test]
 async fn one_operation_at_a_time_on_one_object() {
     let kube = Kube::start().await;
@@ -123,7 +123,7 @@ async fn one_operation_at_a_time_on_one_object() {
     churn.empty().await.unwrap();
 }
 
-/// An API slower than the plan does not slow the plan down: operations beyond the limit are counted as failed.
+/// An API that is slower than the plan does not delay the plan: operations beyond the limit count as failed.
 #[tokio::test]
 async fn a_slow_api_fails_operations_instead_of_delaying_them() {
     let kube = Kube::start().await;
@@ -137,7 +137,7 @@ async fn a_slow_api_fails_operations_instead_of_delaying_them() {
     assert_eq!((kube.objects().len(), kube.namespaces().len()), (0, 0));
 }
 
-/// An object whose creation failed is created by its next update, so at most one of its updates does not find it.
+/// An object whose creation failed is created by its next update, so at most one of its updates fails to find it.
 #[tokio::test]
 async fn a_failed_creation_is_made_up_for() {
     let kube = Kube::start().await;
@@ -172,8 +172,8 @@ async fn a_failed_creation_is_made_up_for() {
     churn.empty().await.unwrap();
 }
 
-/// Failures are counted with their reason, and the population recovers: missing objects are created, doomed ones
-/// deleted.
+/// Failures are counted with their reason and repaired: missing objects are created, and objects whose deletion failed
+/// are deleted.
 #[tokio::test]
 async fn failures_are_counted_and_healed() {
     let kube = Kube::start().await;
@@ -204,7 +204,7 @@ async fn a_fill_that_cannot_work_says_why() {
     assert!(!format!("{api:?}").contains("wrong"), "the token stays out of messages");
 }
 
-/// A second run of the same seed over the remains of a killed one takes them over.
+/// A second run with the same seed takes over the objects that a killed run left.
 #[tokio::test]
 async fn remains_of_a_killed_run_are_taken_over() {
     let kube = Kube::start().await;

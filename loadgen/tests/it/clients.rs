@@ -1,4 +1,4 @@
-//! The three kinds of client as seen by the server.
+//! Tests of the three kinds of client, as the server sees them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use crate::server::{Server, until};
 use crate::webhook::{self, H1, plan, right, run, target};
 
-/// The request line and headers are kube-apiserver's, over HTTP/2 the same in its form, and every call has a uid of its own.
+/// The request line and headers are those of kube-apiserver, also in their HTTP/2 form, and every call has its own uid.
 #[tokio::test]
 async fn requests_look_like_those_of_kube_apiserver() {
     look_like_those_of_kube_apiserver("apiserver", b"http/1.1", |_| "/mutate?timeout=20s HTTP/1.1".to_owned()).await;
@@ -52,7 +52,7 @@ async fn look_like_those_of_kube_apiserver(client: &str, alpn: &[u8], line: fn(&
     assert_eq!(seen.iter().map(|(_, _, _, uid)| uid).collect::<BTreeSet<_>>().len(), 50);
 }
 
-/// 60 calls at once need 60 connections; when they are answered, 25 stay open, and later calls use those.
+/// 60 simultaneous calls need 60 connections. After their answers, 25 connections stay open, and later calls use them.
 #[tokio::test]
 async fn the_apiserver_client_keeps_25_idle_connections() {
     let gate = Arc::new(Semaphore::new(0));
@@ -83,7 +83,8 @@ async fn the_apiserver_client_keeps_25_idle_connections() {
     until("the idle connections to end with the load", || server.open() == 0).await;
 }
 
-/// `no-reuse` never uses a connection again, `http2` has one for all. (`apiserver`: see above.)
+/// `no-reuse` never uses a connection twice, and `http2` uses one connection for all calls. (Another test covers
+/// `apiserver`.)
 #[tokio::test]
 async fn connections_by_client() {
     for (client, alpn, connections) in [("no-reuse", &[b"http/1.1".as_slice()], 100), ("http2", &[b"h2".as_slice()], 1)]
@@ -98,7 +99,7 @@ async fn connections_by_client() {
     }
 }
 
-/// A server that answers with `Connection: close` costs connections but no calls.
+/// A server that answers with `Connection: close` causes more connections, but no failed call.
 #[tokio::test]
 async fn connection_close_is_honoured() {
     let server = Server::start(H1, |request: hyper::Request<Incoming>| async move {
@@ -112,7 +113,7 @@ async fn connection_close_is_honoured() {
     assert_eq!(server.accepted(), 100);
 }
 
-/// HTTP/2: calls beyond the server's stream limit are overflow, not a hidden queue.
+/// With HTTP/2, calls beyond the server's limit of streams are overflow and wait in no hidden queue.
 #[tokio::test]
 async fn http2_stream_limit_is_overflow() {
     let server = Server::start(&[b"h2"], |_| async { std::future::pending().await }).await;
@@ -125,7 +126,7 @@ async fn http2_stream_limit_is_overflow() {
     assert_eq!((interval.counts.sent, interval.counts.abandoned, interval.counts.overflow), (200, 200, 100));
 }
 
-/// Stopping and dropping leave no connection and no thread behind, even if the server never answers.
+/// Stopping and dropping leave no connection and no thread, even if the server never answers.
 #[tokio::test]
 async fn dropping_ends_everything() {
     // The server reads the whole request: hyper stops reading when a body is dropped, and then never notices that the

@@ -1,4 +1,4 @@
-//! Compressed answers: kube-apiserver allows them, so a webhook behind a usual middleware sends them.
+//! Tests of compressed answers, which kube-apiserver accepts and webhooks behind some middleware send.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ fn packed(plain: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A client that asks like kube-apiserver gets every answer compressed, and counts each by its contents.
+/// A client that requests compression as kube-apiserver does gets every answer compressed, and counts each by its
+/// contents.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn packed_answers_are_read() {
     let asked = Arc::new(AtomicU64::new(0));
@@ -42,7 +43,7 @@ async fn packed_answers_are_read() {
     assert_eq!(asked.load(Ordering::SeqCst), 300, "every request allows it");
 }
 
-/// A hundred MiB of spaces in a hundred KiB: decompressed up to the limit of an answer, and no further.
+/// A hundred MiB of spaces in a hundred KiB are decompressed only up to the limit of an answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bomb_is_an_invalid_answer() {
     let bomb = packed(&vec![b' '; 100 << 20]);

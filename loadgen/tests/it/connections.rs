@@ -1,4 +1,4 @@
-//! How connections are opened, sealed, shared and given up: the duties of the generator's own send path besides HTTP.
+//! Tests of how the generator opens, seals, shares and gives up connections.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ async fn rightly(request: hyper::Request<Incoming>) -> hyper::Response<Body> {
     webhook::json(&right(&webhook::body(request).await))
 }
 
-/// A server with only this cipher suite.
+/// The configuration of a server with only this cipher suite.
 fn config_with(identity: &Identity, suite: SupportedCipherSuite) -> ServerConfig {
     let provider = CryptoProvider { cipher_suites: vec![suite], ..aws_lc_rs::default_provider() };
     ServerConfig::builder_with_provider(Arc::new(provider))
@@ -34,8 +34,8 @@ fn config_with(identity: &Identity, suite: SupportedCipherSuite) -> ServerConfig
         .unwrap()
 }
 
-/// Sends the plan over one connection at a time, each request after the last answer: the number of connections does not
-/// depend on the machine's load.
+/// Sends the plan over one connection, each request after the previous answer, so that the number of connections does
+/// not depend on the machine's load.
 async fn one_by_one(plan: Plan, target: &Target) -> Interval {
     let planned = plan.planned();
     let load = Load::saturate(plan, target, 1).unwrap();
@@ -54,7 +54,7 @@ fn assert_right(interval: &Interval, requests: u64) {
     );
 }
 
-/// Every cipher suite of TLS 1.2 and 1.3, with requests of several records each.
+/// Every cipher suite of TLS 1.2 and 1.3 carries requests of several records.
 #[tokio::test]
 async fn every_cipher_suite_carries_large_requests() {
     for suite in aws_lc_rs::ALL_CIPHER_SUITES {
@@ -72,13 +72,13 @@ async fn every_cipher_suite_carries_large_requests() {
     }
 }
 
-/// A server that passes its connections to the handler.
+/// A server that passes its connections to a handler.
 async fn raw<F: Future<Output = ()> + Send + 'static>(handler: fn(TlsStream<TcpStream>) -> F) -> Raw {
     let identity = Identity::new();
     Raw::start(identity.config(&[]), identity.pem, move |stream, _| handler(stream)).await
 }
 
-/// Reads until the text so far is enough; `None` if the client is gone.
+/// Reads until the received text is enough; `None` if the client has closed the connection.
 async fn read_until<T>(stream: &mut TlsStream<TcpStream>, enough: impl Fn(&str) -> Option<T>) -> Option<T> {
     let (mut seen, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
     loop {
@@ -102,7 +102,8 @@ fn uid(text: &str) -> Option<String> {
     text.split_once(r#""uid":""#)?.1.get(..36).map(str::to_owned)
 }
 
-/// A server that changes its keys after every answer, and requests a change of the client's (RFC 8446, section 4.6.3).
+/// The server changes its keys after every answer, and requests that the client changes its own (RFC 8446, section
+/// 4.6.3).
 #[tokio::test]
 async fn key_updates_are_followed() {
     let server = raw(|mut stream| async move {
@@ -123,8 +124,8 @@ async fn key_updates_are_followed() {
     assert_eq!(server.accepted(), 1, "the connection outlives updates of its keys");
 }
 
-/// A server that answers before it has the whole request: the rest would be taken for the next request, so no other
-/// follows it. It stops reading, so that a part of the request stays with the client.
+/// A server answers before it has the whole request. The remaining bytes would be read as the next request, so no other
+/// request uses the connection. The server stops reading, so that a part of the request stays in the client.
 #[tokio::test]
 async fn a_connection_that_was_answered_early_is_not_used_again() {
     // More than the kernel's buffers on both sides of a loopback connection hold (tcp(7): 6 MiB and 4 MiB).
@@ -145,8 +146,8 @@ async fn a_connection_that_was_answered_early_is_not_used_again() {
     assert_eq!(server.accepted() as u64, calls);
 }
 
-/// A server that requires a client certificate: with the certificate it answers, without one the message names what is
-/// missing.
+/// If a server requires a client certificate, it answers a client with one. Without a certificate, the error names the
+/// missing certificate.
 #[tokio::test]
 async fn client_certificates_are_shown() {
     let (identity, client) = (Identity::new(), Identity::new());
@@ -175,7 +176,7 @@ async fn client_certificates_are_shown() {
     assert!(!format!("{known:?}").contains("PRIVATE KEY"), "keys are not printed");
 }
 
-/// Sessions are resumed only on request: kube-apiserver makes a full handshake for each connection.
+/// Sessions are resumed only if that is configured. kube-apiserver does a full handshake for each connection.
 #[tokio::test]
 async fn sessions_are_resumed_only_on_request() {
     for resumption in [true, false] {
@@ -189,7 +190,7 @@ async fn sessions_are_resumed_only_on_request() {
     }
 }
 
-/// Connections are given up after this many calls.
+/// A connection is closed after the configured number of calls.
 #[tokio::test]
 async fn connections_are_churned() {
     for (client, alpn) in [("apiserver", b"http/1.1".as_slice()), ("http2", b"h2")] {
@@ -201,7 +202,7 @@ async fn connections_are_churned() {
     }
 }
 
-/// HTTP/2 with many calls at a time: a connection that has carried its most calls ends with its last call, and none is
+/// With many HTTP/2 calls at a time, a connection that has carried its most calls ends with its last call. No call is
 /// lost.
 #[tokio::test]
 async fn shared_connections_are_churned_under_load() {
@@ -216,7 +217,7 @@ async fn shared_connections_are_churned_under_load() {
     until("every connection to be closed", || server.open() == 0).await;
 }
 
-/// HTTP/2 with several connections: all of them are used.
+/// With several HTTP/2 connections, all of them are used.
 #[tokio::test]
 async fn calls_are_spread_over_connections() {
     let server = Server::start(&[b"h2"], |_| async { std::future::pending().await }).await;
@@ -231,7 +232,7 @@ async fn calls_are_spread_over_connections() {
     assert_eq!((interval.counts.sent, interval.counts.overflow, server.accepted()), (299, 0, 3));
 }
 
-/// Threads share the plan: every request once, over connections of each thread's own.
+/// Threads share the plan: every request is sent once, and each thread has its own connections.
 #[tokio::test]
 async fn threads_share_the_plan() {
     let seen = Arc::new(Mutex::new(BTreeSet::new()));
@@ -252,7 +253,7 @@ async fn threads_share_the_plan() {
     assert_eq!(interval.slowest.len(), loadgen::admission::SLOWEST);
 }
 
-/// A server that closes its idle connections costs connections but no calls.
+/// A server that closes its idle connections causes more connections, but no failed call.
 #[tokio::test]
 async fn idle_connections_that_the_server_closed_are_not_used() {
     let close = Arc::new(AtomicBool::new(false));
@@ -277,7 +278,8 @@ async fn idle_connections_that_the_server_closed_are_not_used() {
     assert!(server.accepted() > 20, "{}", server.accepted());
 }
 
-/// A closed loop is marked as one, keeps its connections busy, and never has more calls in flight than connections.
+/// A closed loop is marked as one, always has a call on each connection, and never has more calls in flight than
+/// connections.
 #[tokio::test]
 async fn a_closed_loop_waits_for_answers() {
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));

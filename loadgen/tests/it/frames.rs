@@ -1,4 +1,4 @@
-//! HTTP/2 frame by frame: a server for tests that sends exactly the test's frames, over TLS.
+//! A server for HTTP/2 tests that sends exactly the frames of a test, over TLS.
 
 use loadgen::admission::{Interval, Target};
 use serde_json::json;
@@ -20,14 +20,14 @@ pub const END_HEADERS: u8 = 4;
 /// `:status: 200` in HPACK.
 pub const OK: &[u8] = &[0x88];
 const PREFACE_BYTES: usize = 24;
-/// Deletions, which a webhook may allow without a patch.
+/// Load of only deletions, which a webhook may allow without a patch.
 pub const DELETIONS: &str = r#""client": "http2", "mix": {"deletePod": 1}"#;
 
-/// A connection on which the test speaks HTTP/2 itself.
+/// A connection on which the test reads and writes HTTP/2 frames.
 pub struct Wire {
     pub stream: TlsStream<TcpStream>,
     seen: Vec<u8>,
-    /// The number of the connection at its server, from 1.
+    /// The number of the connection, from 1.
     pub number: usize,
 }
 
@@ -55,7 +55,7 @@ impl Wire {
         Some(())
     }
 
-    /// Type, flags, stream and payload of the next frame.
+    /// Reads the next frame: type, flags, stream and payload.
     pub async fn frame(&mut self) -> Option<(u8, u8, u32, Vec<u8>)> {
         loop {
             if let Some((head, rest)) = self.seen.split_first_chunk::<9>()
@@ -70,7 +70,7 @@ impl Wire {
         }
     }
 
-    /// The next complete request: its stream and its uid.
+    /// Reads the next complete request: its stream and its uid.
     pub async fn request(&mut self) -> Option<(u32, String)> {
         let mut bodies = std::collections::BTreeMap::<u32, Vec<u8>>::new();
         loop {
@@ -110,7 +110,7 @@ fn answer(stream: u32, uid: &str) -> Vec<u8> {
     [frame(HEADERS, END_HEADERS, stream, OK), frame(DATA, END_STREAM, stream, body.as_bytes())].concat()
 }
 
-/// A server that passes its connections to the handler, after the TLS handshake.
+/// A server that passes its connections to a handler after the TLS handshake.
 pub struct Raw(server::Raw);
 
 impl Raw {

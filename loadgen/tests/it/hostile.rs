@@ -1,5 +1,5 @@
-//! Servers that never end an answer, or break off: each call ends in the right outcome, and the client's reading is
-//! bounded. The bound is measured at the server: the bytes that the client's side accepted before it hung up.
+//! Tests of servers that never end an answer, or break off. Each call gets the right outcome, and the client reads a
+//! bounded number of bytes. The server counts the bytes that the client accepted before it closed the connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,24 +19,24 @@ use tokio_rustls::server::TlsStream;
 use crate::server::{Identity, Raw, Server};
 use crate::webhook::{self, plan, run, target};
 
-/// Calls of a test; each gets a connection of its own.
+/// Number of calls in a test; each has its own connection.
 const CALLS: u64 = 4;
-/// The most bytes that a client may accept in one call: its own limit of 4 MiB, and the kernel's buffers on both sides
+/// The most bytes that a client may accept in one call: its own limit of 4 MiB, and the kernel's buffers on both ends
 /// of a loopback connection (tcp(7): up to 6 MiB to receive, 4 MiB to send).
 const ACCEPTED_BYTES_MAX: u64 = 16 << 20;
-/// The bytes after which a server gives up, long after the client should have stopped it.
+/// The bytes after which the server stops, long after the client should have closed the connection.
 const GIVE_UP_BYTES: u64 = 256 << 20;
-/// Deletions, which a webhook may allow without a patch.
+/// Load of only deletions, which a webhook may allow without a patch.
 const DELETIONS: &str = r#""mix": {"deletePod": 1}"#;
 
-/// A TLS connection with the bytes that were written to it, counted over the whole server.
+/// A TLS connection; the bytes that are written to it are counted for the whole server.
 struct Wire {
     stream: TlsStream<TcpStream>,
     written: Arc<AtomicU64>,
 }
 
 impl Wire {
-    /// Reads one request and returns its uid; `None` if the client is gone.
+    /// Reads a request and returns its uid; `None` if the client has closed the connection.
     async fn request(&mut self) -> Option<String> {
         let mut seen = Vec::new();
         let mut buffer = vec![0; 64 << 10];
@@ -53,13 +53,13 @@ impl Wire {
         }
     }
 
-    /// False if the client is gone.
+    /// Sends bytes; false if the client has closed the connection.
     async fn send(&mut self, bytes: &[u8]) -> bool {
         self.written.fetch_add(bytes.len() as u64, Ordering::SeqCst);
         self.stream.write_all(bytes).await.is_ok() && self.stream.flush().await.is_ok()
     }
 
-    /// The beginning of an answer, and then the same bytes until the client hangs up.
+    /// Sends the beginning of an answer, then the same bytes until the client closes the connection.
     async fn send_for_ever(&mut self, begin: &str, bytes: &[u8]) {
         let mut sent = 0;
         let mut more = self.send(begin.as_bytes()).await;
@@ -78,7 +78,7 @@ struct Hostile {
 }
 
 impl Hostile {
-    /// A server that passes its connections to the handler, after the TLS handshake.
+    /// A server that passes its connections to a handler after the TLS handshake.
     async fn tls<H, F>(handler: H) -> Self
     where
         H: Fn(Wire) -> F + Clone + Send + Sync + 'static,
@@ -91,7 +91,7 @@ impl Hostile {
         Self { target: raw.target.clone(), written, _tasks: JoinSet::new(), _raw: Some(raw) }
     }
 
-    /// A server that passes its connections to the handler from the first byte.
+    /// A server that passes its connections to a handler before any byte is read.
     async fn tcp<H, F>(handler: H) -> Self
     where
         H: Fn(TcpStream) -> F + Send + Sync + 'static,
@@ -114,7 +114,7 @@ impl Hostile {
         Self { target, written: Arc::new(AtomicU64::new(0)), _tasks: tasks, _raw: None }
     }
 
-    /// [`CALLS`] deletions with a timeout of `timeout_s` seconds.
+    /// Sends [`CALLS`] deletions with a timeout of `timeout_s` seconds.
     async fn meets(&self, timeout_s: u64) -> Interval {
         run(plan(CALLS, &format!(r#"{DELETIONS}, "timeout": "{timeout_s}s""#)), &self.target).await
     }
@@ -139,7 +139,7 @@ fn answer(uid: &str, headers: &str) -> String {
     )
 }
 
-/// A head without end, in lines or as one line, is cut off long before the deadline, and counts as a broken exchange.
+/// An endless head, in lines or as one line, is cut off long before the deadline. It counts as a broken exchange.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn endless_heads_are_cut_off() {
     for (what, begin, line) in [
@@ -162,7 +162,7 @@ async fn endless_heads_are_cut_off() {
     }
 }
 
-/// Large heads are legal: Go's client, and so kube-apiserver, takes up to 10 MiB of them (net/http, Transport).
+/// A large head is allowed: Go's client, and so kube-apiserver, accepts up to 10 MiB (net/http, Transport).
 #[tokio::test]
 async fn a_large_head_is_an_answer() {
     let server = Hostile::tls(|mut wire: Wire| async move {
@@ -180,7 +180,8 @@ async fn a_large_head_is_an_answer() {
     assert_eq!((interval.counts.allowed, interval.counts.wrong_verdicts), (CALLS, 0), "{:?}", interval.examples);
 }
 
-/// A body of 1 GiB is refused at 4 MiB, whether it is announced, chunked or ended by the connection's end.
+/// A body of 1 GiB is refused at 4 MiB, whether its length is announced, it is chunked, or the connection's end ends
+/// it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_of_a_gibibyte_is_refused() {
     for (what, framing) in [
@@ -210,7 +211,7 @@ async fn a_body_of_a_gibibyte_is_refused() {
     }
 }
 
-/// The same over HTTP/2, where flow control bounds the server's data.
+/// A body of 1 GiB is refused over HTTP/2 too, where flow control bounds the server's data.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_of_a_gibibyte_is_refused_on_http2() {
     const PIECE: usize = 64 << 10;
@@ -234,7 +235,8 @@ async fn a_body_of_a_gibibyte_is_refused_on_http2() {
     assert!(mib <= (CALLS * ACCEPTED_BYTES_MAX) >> 20, "{CALLS} calls took in {mib} MiB");
 }
 
-/// An exchange that goes on for ever but slowly, or is silent, ends at the deadline and names the step that it reached.
+/// An exchange that continues slowly for ever, or is silent, ends at the deadline. The error names the step that was
+/// reached.
 #[tokio::test]
 async fn what_never_ends_is_a_timeout() {
     for (what, begin, byte, expected) in [
@@ -264,7 +266,7 @@ async fn what_never_ends_is_a_timeout() {
     }
 }
 
-/// No TLS session: the server hangs up in the handshake, speaks plain HTTP, or sends noise without end.
+/// The handshake fails if the server closes the connection, speaks plain HTTP, or sends endless random bytes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ends_and_noise_in_the_handshake_are_tls_failures() {
     for noise in ["", "HTTP/1.1 400 Bad Request\r\n\r\nClient sent an HTTP request?\n", "~endless~"] {

@@ -1,5 +1,5 @@
-//! The generator's own HTTP/2 against misbehaving servers, frame by frame, and against another implementation. Tests of
-//! pure logic are beside the code; these need a socket, a deadline or a pool.
+//! Tests of the generator's own HTTP/2 with servers that misbehave in single frames, and with another implementation.
+//! Tests without sockets, deadlines or pools are beside the code.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,7 +14,8 @@ use crate::frames::{
 use crate::server::{Identity, Server, until};
 use crate::webhook::{self, assert_accounts, plan, run, target};
 
-/// An endless answer is a timeout that names the step that it reached. Its stream is reset and the connection goes on.
+/// An endless answer becomes a timeout, and the error names the step that was reached. Its stream is reset, and the
+/// connection continues.
 #[tokio::test]
 #[ignore = "slow"]
 async fn what_never_ends_is_a_timeout_of_its_stream() {
@@ -58,7 +59,8 @@ async fn what_never_ends_is_a_timeout_of_its_stream() {
     }
 }
 
-/// A flood ends its call and its connection long before the deadline, and the server gets the reason last of all.
+/// A flood ends its call and its connection long before the deadline. The reason is the last frame that the server
+/// gets.
 #[tokio::test]
 async fn a_flood_is_told_to_calm_down() {
     let (heard, mut last) = tokio::sync::mpsc::channel(1);
@@ -91,7 +93,8 @@ async fn a_flood_is_told_to_calm_down() {
     assert_eq!((kind, stream, &payload[..]), (GOAWAY, 0, &[0, 0, 0, 0, 0, 0, 0, 11][..]));
 }
 
-/// A server that never opens its windows gets as much of the request as it allows, and the timeout names the window.
+/// A server that never opens its windows gets only as much of the request as it allows. The error of the timeout names
+/// the window.
 #[tokio::test]
 async fn a_window_that_stays_shut_is_told() {
     let server = Raw::start(|mut wire| async move {
@@ -113,7 +116,7 @@ async fn a_window_that_stays_shut_is_told() {
     assert_example(&interval, "HTTP/2's flow control let only a part of the request through");
 }
 
-/// A server that goes away and comes back: its remaining calls are errors, the next ones go over a new connection.
+/// If a server goes away and comes back, its remaining calls are errors, and later calls use a new connection.
 #[tokio::test]
 async fn a_connection_that_broke_is_replaced() {
     let server = Raw::start(|mut wire| async move {
@@ -133,7 +136,7 @@ async fn a_connection_that_broke_is_replaced() {
     assert_example(&interval, "the connection broke before an answer");
 }
 
-/// No listener, and one that never speaks TLS: every call that waits for the connection fails.
+/// If nothing listens at the address, or the listener never speaks TLS, every call that waits for the connection fails.
 #[tokio::test]
 async fn what_never_opens_fails_every_call() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -148,7 +151,7 @@ async fn what_never_opens_fails_every_call() {
     assert_example(&interval, "Connection refused");
 }
 
-/// A closed loop never has more calls in flight than the server allows, and none of them overflows.
+/// A closed loop never has more calls in flight than the server allows, and none is overflow.
 #[tokio::test]
 async fn a_closed_loop_keeps_to_the_limit_of_streams() {
     let server = Server::start(&[b"h2"], |request: hyper::Request<Incoming>| async move {
@@ -169,7 +172,7 @@ async fn a_closed_loop_keeps_to_the_limit_of_streams() {
     assert_eq!((interval.closed_loop, server.accepted()), (true, 2));
 }
 
-/// nghttpd, ended with the test.
+/// The program nghttpd, which is ended with the test.
 struct Nghttpd(Child);
 
 impl Drop for Nghttpd {
@@ -180,7 +183,7 @@ impl Drop for Nghttpd {
     }
 }
 
-/// nghttp2 as the server: it sends every request back, so every answer is the whole review of its request.
+/// With nghttp2 as the server, which sends every request's body back, every answer is the whole review of its request.
 #[tokio::test]
 async fn nghttpd_takes_every_request() {
     let identity = Identity::new();

@@ -1,4 +1,4 @@
-//! A very small Kubernetes API for tests: objects by path, resource versions, finalizers, faults on demand.
+//! A very small Kubernetes API for tests: objects by path, resource versions, finalizers, and faults on demand.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use serde_json::{Value, json};
 use crate::server::{Body, Server, respond};
 use crate::watch::{self, Watches};
 
-/// A call as the fault function sees it.
+/// A function that may give a call another answer.
 pub type Fault = fn(count: usize, method: &str, path: &str) -> Option<u16>;
 
 #[derive(Default)]
 pub struct State {
     pub objects: BTreeMap<String, Value>,
-    /// `POST path` and so on, with the status answered.
+    /// The calls, for example `POST path`, each with the status of its answer.
     pub log: Vec<(String, u16)>,
     pub revision: u64,
-    /// New objects (no namespaces) get this finalizer; it is removed after this many lists.
+    /// Number of lists after which a finalizer is removed; if set, new objects (except namespaces) have a finalizer.
     pub finalizer: Option<usize>,
     pub fault: Option<Fault>,
     /// The duration of each call.
@@ -62,7 +62,7 @@ impl Kube {
         }
     }
 
-    /// Objects that are no namespaces.
+    /// The names of all objects that are no namespaces.
     pub fn objects(&self) -> Vec<String> {
         self.state.lock().objects.keys().filter(|path| !is_namespace(path)).cloned().collect()
     }
@@ -182,7 +182,7 @@ impl State {
         (201, object)
     }
 
-    /// Every object that is no namespace. Each list brings the controller a step further.
+    /// All objects that are no namespaces. Each list lets the controller do one step.
     fn list(&mut self) -> Vec<Value> {
         if let Some(steps) = &mut self.finalizer {
             *steps = steps.saturating_sub(1);
@@ -201,7 +201,7 @@ impl State {
         self.objects.values().filter(|object| object["kind"] != "Namespace").cloned().collect()
     }
 
-    /// Makes a call as another client.
+    /// Makes a call as another client would.
     pub fn call(&mut self, method: &str, path: &str, body: &Value) {
         let (status, answer) = self.apply(method, path, body);
         assert!(status < 300, "{method} {path}: {answer}");

@@ -1,4 +1,4 @@
-//! Scripts against a small API: every write in its order, those that wait for a hit after it, and a refusal named.
+//! Tests of scripts with a small API: the order of writes, writes after a fault's hit, and the error of a refusal.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ fn plan(steps: &str) -> Plan {
     Plan::build(&config, 7).unwrap()
 }
 
-/// Calls on objects since the fill, as `PATCH a`.
+/// The calls on objects since the first objects were created, for example `PATCH a`.
 fn calls(kube: &Kube, filled: usize) -> Vec<String> {
     let short = |call: &str| {
         let (method, path) = call.split_once(' ').unwrap();

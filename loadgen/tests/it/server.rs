@@ -1,4 +1,4 @@
-//! A TLS server for tests: any handler, HTTP/1.1 or HTTP/2 by ALPN, connections counted.
+//! A TLS server for tests with any handler: HTTP/1.1 or HTTP/2 by ALPN, and counts of connections.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -24,16 +24,16 @@ use tokio_rustls::server::TlsStream;
 
 pub type Body = BoxBody<Bytes, std::io::Error>;
 
-/// The server's counts of its connections.
+/// The server's counts of connections.
 #[derive(Debug, Default)]
 pub struct Connections {
     pub accepted: AtomicUsize,
-    /// TLS sessions that were resumed.
+    /// Number of TLS sessions that were resumed.
     pub resumed: AtomicUsize,
     pub open: AtomicUsize,
 }
 
-/// A certificate of a server's own with its key.
+/// A server's own certificate with its key.
 pub struct Identity {
     pub chain: Vec<CertificateDer<'static>>,
     pub key: PrivateKeyDer<'static>,
@@ -53,7 +53,7 @@ impl Identity {
         }
     }
 
-    /// A server of all versions and suites that offers these protocols.
+    /// The configuration of a server with all TLS versions and suites that offers these protocols.
     pub fn config(&self, alpn: &[&[u8]]) -> ServerConfig {
         let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
@@ -66,7 +66,7 @@ impl Identity {
     }
 }
 
-/// A server that passes its connections to the handler after the TLS handshake, with their numbers, from 1.
+/// A server that passes its connections, numbered from 1, to a handler after the TLS handshake.
 pub struct Raw {
     pub target: Target,
     accepted: Arc<AtomicUsize>,
@@ -117,7 +117,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves the handler on a free port of the loopback interface.
+    /// Starts a server with this handler on a free loopback port.
     pub async fn start<H, F>(alpn: &[&[u8]], handler: H) -> Self
     where
         H: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
@@ -127,7 +127,7 @@ impl Server {
         Self::with(identity.config(alpn), identity.pem, handler).await
     }
 
-    /// Serves the handler with a TLS configuration of its own.
+    /// Starts a server with this handler and its own TLS configuration.
     pub async fn with<H, F>(config: ServerConfig, ca_pem: String, handler: H) -> Self
     where
         H: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Paged lists and watches for the small Kubernetes API, and ways to break them.
+//! Paged lists and watches of the small Kubernetes API in the tests, and their faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,23 +17,23 @@ use crate::server::{Body, respond};
 
 #[derive(Default)]
 pub struct Watches {
-    /// Revision and line of each event of the population; those of namespaces are left out.
+    /// Revision and line of each event, except those of namespaces.
     events: Vec<(u64, String)>,
-    /// Watches from before this revision get 410.
+    /// The oldest revision from which a watch may start; older ones get 410.
     pub oldest: u64,
-    /// Events that are never sent.
+    /// Revisions of the events that are never sent.
     pub swallowed: BTreeSet<u64>,
-    /// The number of bytes after which each stream is cut, at any place.
+    /// The number of bytes after which each stream is cut, even inside a line.
     pub cut_after_bytes: Option<usize>,
-    /// Watches opened so far.
+    /// Number of watches that were opened.
     pub opened: usize,
-    /// Raw lines that every stream sends next, once each.
+    /// Lines that are sent next on a stream, once each.
     pub inject: Vec<String>,
-    /// The number of streams that consist of one line that is no event.
+    /// Number of streams that consist only of one line that is no event.
     pub nonsense: usize,
     /// How often a second page of a list gets 410.
     pub expired_pages: usize,
-    /// The requested sizes of pages.
+    /// The page sizes that clients requested.
     pub limits: Vec<usize>,
     rest: BTreeMap<String, (u64, Vec<Value>)>,
     changed: Arc<Notify>,
@@ -47,12 +47,12 @@ impl Watches {
         }
     }
 
-    /// Wakes every stream after a change of this state.
+    /// Wakes every stream after a change of the state.
     pub fn wake(&self) {
         self.changed.notify_waiters();
     }
 
-    /// A page of a list that stays at the revision of its first page.
+    /// A page of a list. Later pages keep the revision of the first page.
     pub fn page(&mut self, query: &BTreeMap<String, String>, revision: u64, items: Vec<Value>) -> (u16, Value) {
         let limit = query.get("limit").and_then(|text| text.parse().ok()).unwrap_or(usize::MAX);
         self.limits.push(limit);
@@ -75,7 +75,7 @@ impl Watches {
         (200, json!({"metadata": metadata, "items": items}))
     }
 
-    /// The next line after the revision, and its revision.
+    /// The next line after a revision, and its revision.
     fn after(&self, revision: u64) -> Option<(u64, String)> {
         let at = self.events.partition_point(|(each, _)| *each <= revision);
         let found = self.events[at..].iter().find(|(revision, _)| !self.swallowed.contains(revision));
@@ -83,7 +83,7 @@ impl Watches {
     }
 }
 
-/// The query, with `%xx` decoded.
+/// The query of a request, with `%xx` decoded.
 pub fn query(request: &Request<Incoming>) -> BTreeMap<String, String> {
     let query = request.uri().query().unwrap_or_default();
     let decoded = |text: &str| {
@@ -98,7 +98,7 @@ pub fn query(request: &Request<Incoming>) -> BTreeMap<String, String> {
     query.split('&').filter_map(|pair| pair.split_once('=')).map(|(key, value)| (key.into(), decoded(value))).collect()
 }
 
-/// A stream of every event after the revision.
+/// The stream of all events after a revision.
 pub fn serve(shared: &Arc<Mutex<State>>, state: &mut State, revision: u64) -> Response<Body> {
     let watches = &mut state.watches;
     watches.opened += 1;

@@ -1,4 +1,4 @@
-//! A webhook for tests that pins images rightly, written without any code of the crate under test.
+//! A webhook for tests that pins images rightly; it uses no code of the tested crate.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ pub fn images() -> Vec<Image> {
     ]
 }
 
-/// A plan of this many requests, one each millisecond, with further keys as JSON.
+/// A plan with this number of requests, one each millisecond; `more` contains further keys as JSON.
 pub fn plan(requests: u64, more: &str) -> Plan {
     let mut config = json!({"rate": "1000/s", "arrivals": "constant", "timeout": "20s"});
     json_patch::merge(&mut config, &serde_json::from_str(&format!("{{{more}}}")).unwrap());
@@ -43,7 +43,7 @@ pub fn target(server: &Server) -> Target {
     }
 }
 
-/// Runs the whole plan and lets every call end.
+/// Sends the whole plan and lets every call end.
 pub async fn run(plan: Plan, target: &Target) -> Interval {
     let planned = plan.planned();
     let load = Load::start(plan, target, Instant::now()).unwrap();
@@ -54,7 +54,7 @@ pub async fn run(plan: Plan, target: &Target) -> Interval {
     interval
 }
 
-/// Every request ends in exactly one place.
+/// Checks that every request has exactly one outcome.
 pub fn assert_accounts(interval: &Interval) {
     let Counts { planned, sent, overflow, allowed, denied, abandoned, .. } = &interval.counts;
     assert_eq!(*planned, sent + overflow, "{interval:?}");
@@ -95,7 +95,7 @@ pub fn right(review: &Value) -> Value {
     answer(review, json!({"allowed": true, "patchType": "JSONPatch", "patch": patch}))
 }
 
-/// An answer to the review with the fields given and its uid.
+/// An answer to the review with its uid and these fields.
 pub fn answer(review: &Value, mut response: Value) -> Value {
     response["uid"] = review["request"]["uid"].clone();
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
@@ -105,7 +105,7 @@ pub fn json(value: &Value) -> Response<Body> {
     respond(200, "application/json", Bytes::from(value.to_string()))
 }
 
-/// Every `image` text in a container and every `image.reference` of a volume, wherever it is.
+/// Collects every `image` in a container and every `image.reference` of a volume, wherever they are.
 fn find_images(value: &Value, at: &str, found: &mut Vec<(String, String)>) {
     match value {
         Value::Object(map)

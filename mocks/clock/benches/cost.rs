@@ -1,7 +1,7 @@
-//! A benchmark of a faster clock: a time read, a wait with a limit, and the CPU time of a busy Go program.
+//! A benchmark of a faster clock: a read of the time, a wait with a limit, and the CPU time of a busy Go program.
 //!
-//! `cargo bench -p mock-clock`. Prints a table; docs/measured/clock.md has the figures. Nothing here is judged: a
-//! machine with other work gives other figures.
+//! `cargo bench -p mock-clock` prints a table; docs/measured/clock.md has such figures. The benchmark checks no limits,
+//! because other work of the machine changes the figures.
 
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on must fail where it stands")]
 
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const READS: u32 = 1_000_000;
 const WAITS: u32 = 20_000;
-/// The best of this many runs counts, because other processes disturb.
+/// Number of runs. The fastest run counts, because other processes slow runs down.
 const TRIES: usize = 5;
 const CLOCK: &str = env!("CARGO_BIN_EXE_longhaul-clock");
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/busy");
@@ -57,14 +57,14 @@ fn under(program: &Path, summary: Option<&Path>) -> Command {
     command
 }
 
-/// Nanoseconds for each of `count` calls.
+/// Nanoseconds for one of `count` calls.
 fn per(count: u32, mut what: impl FnMut()) -> u128 {
     let began = Instant::now();
     (0..count).for_each(|_| what());
     began.elapsed().as_nanos() / u128::from(count)
 }
 
-/// CPU time of the program and of its tracer.
+/// Prints the CPU time of a busy Go program and of its tracer.
 fn busy() {
     let folder = tempfile::tempdir().unwrap();
     let (program, summary) = (folder.path().join("busy"), folder.path().join("summary"));
@@ -97,7 +97,7 @@ fn busy() {
     );
 }
 
-/// The CPU time of a program until it ends, which the kernel adds to that of its parent's children.
+/// The CPU time of a program until it ends. The kernel adds that time to the children's time of its parent.
 fn processor_time(command: &mut Command) -> Duration {
     let of_children = || {
         let text = std::fs::read_to_string("/proc/self/stat").unwrap();

@@ -1,49 +1,49 @@
-//! The table of system calls with times: the argument with the time, and its meaning.
+//! The table of system calls with times: which argument contains the time, and its meaning.
 //!
-//! Owns the table. A call that is not in it runs without a stop.
+//! Owns the table. The tracer does not stop calls that are missing in the table.
 
 use crate::forms::Form;
 
-/// One system call with a time in it.
+/// One system call with a time.
 #[derive(Debug, Clone, Copy)]
 pub struct Call {
-    /// The C library's name.
+    /// The name of the call in the C library.
     #[cfg_attr(not(test), expect(dead_code, reason = "the table is read by people, and by tests"))]
     pub name: &'static str,
     pub number: i64,
     pub kind: Kind,
 }
 
-/// The place of the time in a call.
+/// How a call contains a time, and how the tracer treats the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only older processors have such calls"))]
 pub enum Kind {
-    /// A wait; `limit` points to its length.
+    /// A wait; `limit` is the argument with the address of its longest duration.
     Wait {
         limit: usize,
         form: Form,
         meaning: Meaning,
         rest: Rest,
     },
-    /// A wait for milliseconds in a register. It is replaced by another call, which waits for nanoseconds.
+    /// A wait for milliseconds in a register. The tracer replaces the call by one that waits for nanoseconds.
     Millis {
         limit: usize,
         finer: Finer,
     },
-    /// Sets a timer: a period and the first time; returns the old setting.
+    /// Sets a timer: a period and the first expiry. Returns the old setting.
     Arm {
         new: usize,
         old: usize,
         form: Form,
         timer: Timer,
     },
-    /// Returns the rest of a timer.
+    /// Returns the remaining time of a timer.
     Left {
         out: usize,
         form: Form,
         timer: Timer,
     },
-    /// `alarm`: seconds in a register; the result is the seconds left of the old one.
+    /// `alarm`: seconds in a register; the result is the seconds that were left of the previous alarm.
     Alarm,
     /// Reads a clock: `clock_gettime`, `gettimeofday`; `None` means the wall clock.
     Read {
@@ -51,25 +51,26 @@ pub enum Kind {
         out: usize,
         form: Form,
     },
-    /// `time`: seconds as the result, and at the address in its argument.
+    /// `time`: returns seconds, and writes them to the address in its argument.
     Seconds,
-    /// `clock_getres`.
+    /// `clock_getres`: returns the resolution of a clock.
     Resolution,
-    /// `timer_create`: the clock of the timer is remembered.
+    /// `timer_create`: the tracer remembers the clock of the timer.
     Create,
-    /// `setsockopt` and `getsockopt`.
+    /// `setsockopt` and `getsockopt`, of which some options are times.
     SetOption,
     GetOption,
-    /// `restart_syscall`: the kernel goes on with a wait that a signal interrupted.
+    /// `restart_syscall`: the kernel continues a wait that a signal interrupted.
     Restart,
-    /// Refused with this error, because its times cannot be seen or are the machine's.
+    /// The call fails with this error, because the tracer cannot see its times, or because it sets a time of the
+    /// machine.
     Refused {
         error: i32,
         why: &'static str,
     },
 }
 
-/// The reference point of a wait's limit.
+/// The meaning of a wait's limit: a duration or an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
     Relative,
@@ -77,51 +78,51 @@ pub enum Meaning {
     WallClock,
     /// An instant of the clock whose number is in that argument.
     ClockIn(usize),
-    /// `clock_nanosleep`: a clock in the first argument, and a flag that selects an instant.
+    /// `clock_nanosleep`: the first argument is a clock, and a flag tells whether the limit is an instant.
     Flagged,
-    /// `futex`: the operation decides.
+    /// `futex`: the operation decides whether the limit is a duration or an instant.
     Futex,
 }
 
-/// Where the kernel writes the rest of the limit, if it does.
+/// Where the kernel writes the remaining time of a wait, if it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rest {
     Nowhere,
-    /// In the place of the limit.
+    /// Into the memory of the limit.
     InPlace,
-    /// At the address in that argument, after a signal.
+    /// To the address in this argument, after a signal.
     At(usize),
 }
 
-/// The call with nanoseconds that replaces one with milliseconds.
+/// The call with nanoseconds that replaces a call with milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only older processors have such calls"))]
 pub enum Finer {
     Ppoll,
-    /// `epoll_wait` has no signal mask, `epoll_pwait` has one.
+    /// `epoll_wait`, which has no signal mask, unlike `epoll_pwait`.
     EpollWait,
     EpollPwait,
 }
 
-/// How the clock of a timer is found.
+/// How the tracer finds the clock of a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timer {
-    /// `setitimer`: only the first kind counts real time.
+    /// `setitimer`: of its timers only the first kind counts real time.
     Process,
-    /// `timerfd`: the first argument is the file.
+    /// `timerfd`: the first argument is the file descriptor.
     File,
     /// `timer_settime`: the first argument is the timer's number.
     Posix,
 }
 
-/// Operations of `futex` whose fourth argument is a limit: [`libc::FUTEX_WAIT`] counts from now, the others wait for an
+/// Operations of `futex` whose fourth argument is a limit. For [`libc::FUTEX_WAIT`] it is a duration, for the others an
 /// instant.
 pub const FUTEX_WAITS: [i32; 5] =
     [libc::FUTEX_WAIT, libc::FUTEX_WAIT_BITSET, libc::FUTEX_LOCK_PI, libc::FUTEX_LOCK_PI2, libc::FUTEX_WAIT_REQUEUE_PI];
-/// The mask of a futex operation; the other bits are flags.
+/// The bits of a futex operation without its flags.
 pub const FUTEX_OPERATION: u64 = 127;
 
-/// Socket options with a time: level, name and unit.
+/// Socket options that are times: level, name and unit.
 pub const SOCKET_OPTIONS: &[(i32, i32, OptionUnit)] = &[
     (libc::SOL_SOCKET, libc::SO_RCVTIMEO, OptionUnit::Time),
     (libc::SOL_SOCKET, libc::SO_SNDTIMEO, OptionUnit::Time),
@@ -133,7 +134,7 @@ pub const SOCKET_OPTIONS: &[(i32, i32, OptionUnit)] = &[
     (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, OptionUnit::Whole),
 ];
 
-/// How an option writes its time.
+/// How a socket option stores its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptionUnit {
     /// A `struct timeval`; zero means for ever.
@@ -150,9 +151,9 @@ const fn wait(name: &'static str, number: i64, limit: usize, meaning: Meaning, r
     call(name, number, Kind::Wait { limit, form: Form::Nanos, meaning, rest })
 }
 
-/// The bit in the call number of x32, an ABI of x86-64 with pointers of 32 bits.
+/// The bit in the call number of x32, an ABI of x86-64 with 32-bit pointers.
 pub const SHORT_WORDS: u32 = 0x4000_0000;
-/// The treatment of x32 calls.
+/// The treatment of x32 calls: they are refused.
 pub const NO_SHORT_WORDS: Kind = Kind::Refused {
     error: libc::ENOSYS,
     why: "calls of x32 are refused, since their times have another form: the program is told that the kernel has none; build it for x86-64",
@@ -161,7 +162,8 @@ pub const NO_SHORT_WORDS: Kind = Kind::Refused {
 const IO_URING: &str = "io_uring is refused, since its limits of time cannot be seen from outside: the program is told that the kernel has none";
 const SETTING: &str = "the machine's clock is not to be set by a program whose own goes faster";
 
-/// Calls of every CPU. Some C libraries lack names for numbers from 424 on; those numbers are the same on every CPU.
+/// Calls that every CPU has. Some C libraries lack names for numbers from 424 on; those numbers are the same on every
+/// CPU.
 const EVERYWHERE: &[Call] = {
     use Meaning::{ClockIn, Flagged, Futex, Relative, WallClock};
     &[
@@ -200,7 +202,7 @@ const EVERYWHERE: &[Call] = {
     ]
 };
 
-/// Calls of older CPUs, which the C library emulates on newer ones.
+/// Calls of older CPU types, which the C library emulates on newer types.
 #[cfg(target_arch = "x86_64")]
 const HERE: &[Call] = &[
     call("poll", libc::SYS_poll, Kind::Millis { limit: 2, finer: Finer::Ppoll }),
@@ -216,12 +218,12 @@ const HERE: &[Call] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const HERE: &[Call] = &[];
 
-/// `io_pgetevents`, which some C libraries do not name.
+/// The number of `io_pgetevents`, for which some C libraries have no name.
 #[cfg(target_arch = "x86_64")]
 const IO_PGETEVENTS: i64 = 333;
 #[cfg(not(target_arch = "x86_64"))]
 const IO_PGETEVENTS: i64 = 292;
-/// `epoll_pwait2`, which came with Linux 5.11.
+/// The number of `epoll_pwait2`, which Linux 5.11 introduced.
 pub const EPOLL_PWAIT2: i64 = 441;
 
 const fn arm(new: usize, old: usize, form: Form, timer: Timer) -> Kind {

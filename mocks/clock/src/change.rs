@@ -1,27 +1,28 @@
-//! The plan for a call: how it is changed, and which step follows it.
+//! The plan for one system call: its changed arguments, and the step after the call.
 //!
-//! Owns these types, and the inputs of a plan.
+//! Owns the types of plans and of their inputs.
 
 use crate::clock::Clock;
 use crate::forms::{Form, bytes, words};
 
-/// The offset in a thread's scratch memory for a timer's old setting, if the call is the tracer's own.
+/// The offset in a thread's scratch memory to which the kernel writes a timer's old setting if the program does not
+/// want it.
 pub const SCRATCH_OLD: u64 = 32;
 /// Bytes of a thread's scratch memory: two `struct itimerspec`.
 pub const SCRATCH_BYTES: u64 = 64;
 
-/// The memory of a stopped thread, and the kernel's facts about its timers.
+/// The memory of a stopped thread, and the clocks of its timers.
 pub trait Memory {
-    /// Reads from an address; `None` if it is not mapped.
+    /// Reads memory at an address; `None` if the address is not mapped.
     fn read(&self, address: u64, into: &mut [u8]) -> Option<()>;
-    /// Writes to an address.
+    /// Writes memory at an address; `None` if the address is not mapped.
     fn write(&self, address: u64, bytes: &[u8]) -> Option<()>;
-    /// The clock of a `timerfd`.
+    /// The kernel's number of the clock of a `timerfd`.
     fn clock_of_file(&self, file: i32) -> Option<i32>;
-    /// The clock of a POSIX timer.
+    /// The kernel's number of the clock of a POSIX timer.
     fn clock_of_timer(&self, timer: i32) -> Option<i32>;
 
-    /// Reads two words.
+    /// Reads a time, which is two words.
     fn time(&self, address: u64) -> Option<[i64; 2]> {
         let mut buffer = [0; 16];
         self.read(address, &mut buffer)?;
@@ -40,7 +41,7 @@ pub trait Memory {
     }
 }
 
-/// The treatment of a call.
+/// How the tracer treats a call.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Plan {
     /// The call is made unchanged.
@@ -54,21 +55,21 @@ pub enum Plan {
 /// A change of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change {
-    /// The number of a replacing call.
+    /// The number of the call that replaces the program's call.
     pub number: Option<i64>,
-    /// Replaced arguments.
+    /// Arguments that replace the program's arguments.
     pub arguments: [Option<u64>; 6],
-    /// The step after the call.
+    /// The step that the tracer does after the call.
     pub then: Then,
-    /// The longest wait, in real nanoseconds.
+    /// The longest wait of the changed call, in real nanoseconds.
     pub waits_ns: Option<i128>,
 }
 
-/// The step after a call, beside restoring its arguments.
+/// The step that the tracer does after a call, besides restoring the arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     Nothing,
-    /// Writes the rest of a wait into the place of the program's limit, unless the kernel left the tracer's copy
+    /// Writes the remaining time of a wait into the program's limit, unless the kernel left the tracer's copy
     /// unchanged.
     Rest {
         from: u64,
@@ -76,32 +77,33 @@ pub enum Then {
         to: u64,
         form: Form,
     },
-    /// Multiplies the rest of an interrupted sleep in place.
+    /// Multiplies the remaining time of an interrupted sleep in the program's memory.
     Interrupted {
         at: u64,
         form: Form,
     },
-    /// A `poll` was made as another call: if the kernel makes it again, only its rest is waited for.
+    /// After a `poll` that was made as another call: if the kernel repeats the call, it waits only for the remaining
+    /// time.
     Polled {
         from: u64,
     },
-    /// Multiplies a length in place.
+    /// Multiplies a duration in the program's memory.
     Longer {
         at: u64,
         form: Form,
     },
-    /// Multiplies a period and a rest in place.
+    /// Multiplies a period and a remaining time in the program's memory.
     LongerTimer {
         at: u64,
         form: Form,
     },
-    /// Converts an instant in place.
+    /// Converts an instant in the program's memory to the program's time.
     Own {
         at: u64,
         form: Form,
         clock: i32,
     },
-    /// Writes the program's current wall clock, and returns it if it is wanted in seconds.
+    /// Writes the program's current wall clock; with `NowSeconds` the call also returns its seconds.
     Now {
         at: u64,
         form: Form,
@@ -109,7 +111,7 @@ pub enum Then {
     NowSeconds {
         at: u64,
     },
-    /// Returns the seconds that an alarm had left.
+    /// Returns the remaining seconds of the previous alarm.
     Alarm {
         old: u64,
     },
@@ -118,21 +120,21 @@ pub enum Then {
         at: u64,
         clock: i32,
     },
-    /// Multiplies a number in place.
+    /// Multiplies an `int` in the program's memory.
     LongerInt {
         at: u64,
     },
 }
 
-/// The state of a thread, for a plan.
+/// The state of a thread from which a plan is made.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
     pub clock: &'a Clock,
-    /// [`SCRATCH_BYTES`] of its memory that no other code uses.
+    /// The address of [`SCRATCH_BYTES`] in the thread's memory that no other code uses.
     pub scratch: u64,
-    /// Whether `epoll_pwait2` works here.
+    /// Whether the kernel has `epoll_pwait2`.
     pub has_fine_epoll: bool,
-    /// The rest in real nanoseconds, if the kernel makes the call again.
+    /// The remaining time of a wait that the kernel repeats, in real nanoseconds.
     pub rest_ns: Option<i128>,
 }
 
@@ -142,7 +144,7 @@ impl Change {
         Self { number: None, arguments: [None; 6], then, waits_ns: None }
     }
 
-    /// Replaces one more argument.
+    /// The same change with one more replaced argument.
     pub fn with(mut self, index: usize, value: u64) -> Self {
         self.arguments[index] = Some(value);
         self

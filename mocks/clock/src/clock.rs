@@ -1,39 +1,41 @@
-//! A faster clock: the conversion between the kernel's times and the program's.
+//! A faster clock: converts the kernel's times to the program's times and back.
 //!
-//! Pure but for the start. Each of the kernel's clocks has an origin, its reading at some instant, and the program's
-//! time at that instant. After the origin the clock runs at the new speed, before it at the former speed. A later
-//! change, [`crate::shift`], makes another clock.
+//! Pure except for the start. Each clock of the kernel has an origin: a reading of that clock, and the program's time
+//! at that instant. After the origin the clock runs at the new speed, before the origin at the former speed.
+//! [`crate::shift`] makes another clock for a later change.
 
 use crate::forms::SECOND;
 use crate::sys;
 
-/// The kernel's clocks have numbers up to this one; those above it are devices' and processes'.
+/// Number of the kernel's clocks. Higher numbers are clocks of devices and processes.
 pub const CLOCKS: usize = 12;
-/// `CLOCK_REALTIME`, which also `gettimeofday`, `time` and absolute limits of `futex` and `mq_timedsend` use.
+/// `CLOCK_REALTIME`, which also `gettimeofday`, `time` and the absolute limits of `futex` and `mq_timedsend` use.
 pub const REALTIME: i32 = libc::CLOCK_REALTIME;
-/// Fractional bits of a speed.
+/// Number of fractional bits of a speed.
 pub const SPEED_BITS: u32 = 32;
-/// Words of a clock in a program's memory: its speed, its origins, the times shown there, and the former speed.
+/// Words of a clock in a program's memory: its speed, its origins, the program's times at the origins, and the former
+/// speed.
 pub const WORDS: usize = 2 + 2 * CLOCKS;
 
-/// The clock of a tree of programs.
+/// The clock of a program and its descendants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clock {
     rate: u32,
-    /// Nanoseconds of the program for one real nanosecond, with [`SPEED_BITS`] fractional bits.
+    /// Nanoseconds of the program's time in one real nanosecond, with [`SPEED_BITS`] fractional bits.
     pub(crate) speed: u64,
-    /// The speed before the origins. A thread may read the kernel's time before the clock is changed, and convert it
-    /// only afterwards.
+    /// The speed before the origins. A thread may read the kernel's time before the clock is changed and convert it
+    /// afterwards.
     pub(crate) before: u64,
-    /// By the kernel's number, in nanoseconds; 0 for a clock that stays unchanged (those of CPUs, and unknown ones).
+    /// The kernel's reading at the origin, in nanoseconds, by clock number; 0 for a clock that stays unchanged (clocks
+    /// of CPUs, and unknown clocks).
     pub(crate) origins: [i64; CLOCKS],
-    /// The program's time at the origin.
+    /// The program's time at the origin, in nanoseconds, by clock number.
     pub(crate) shown: [i64; CLOCKS],
 }
 
 impl Clock {
-    /// A clock that runs `rate` times as fast from an instant of the monotonic clock on. The instant may be long ago,
-    /// when another program began.
+    /// A clock that runs `rate` times as fast from an instant of the monotonic clock on. The instant may be in the
+    /// past, when another program began.
     pub fn starting(rate: u32, since_ns: i64) -> Self {
         let mut origins = [0; CLOCKS];
         let ago = crate::now() - since_ns;
@@ -51,7 +53,7 @@ impl Clock {
         Self { rate, speed, before: speed, origins, shown: origins }
     }
 
-    /// A clock with origins of a test.
+    /// A clock for tests, with this origin.
     #[cfg(test)]
     pub(crate) fn of_test(rate: u32, origin: i64) -> Self {
         let mut origins = [origin; CLOCKS];
@@ -62,12 +64,12 @@ impl Clock {
         Self { rate, speed, before: speed, origins, shown: origins }
     }
 
-    /// The rate, while the clock does not drift.
+    /// The rate of the clock without its drift.
     pub fn rate(&self) -> u32 {
         self.rate
     }
 
-    /// The form that the code in programs reads.
+    /// The clock in the form that the code in programs reads.
     pub fn words(&self) -> [u64; WORDS] {
         let mut words = [0; WORDS];
         let all = self.origins.iter().chain(&self.shown).map(|reading| reading.cast_unsigned());
@@ -77,7 +79,7 @@ impl Clock {
         words
     }
 
-    /// The index of a clock that is converted; `None` for one that stays unchanged.
+    /// The index of a clock that is converted; `None` for a clock that stays unchanged.
     fn place(&self, id: i32) -> Option<usize> {
         usize::try_from(id).ok().filter(|place| self.origins.get(*place).is_some_and(|origin| *origin != 0))
     }
@@ -92,18 +94,18 @@ impl Clock {
         (0..).zip(&self.origins).filter(|(_, origin)| **origin != 0).map(|(id, _)| id)
     }
 
-    /// A length of the program's time as real time; rounded up, so that no wait ends early.
+    /// Converts a duration of the program to real time; rounded up, so that no wait ends early.
     pub fn shorter(&self, own_ns: i128) -> i128 {
         div_up(own_ns << SPEED_BITS, i128::from(self.speed))
     }
 
-    /// A length of real time as the program's time.
+    /// Converts a duration of real time to the program's time.
     pub fn longer(&self, real_ns: i128) -> i128 {
         real_ns.saturating_mul(i128::from(self.speed)) >> SPEED_BITS
     }
 
-    /// An instant of the program's time as the kernel's; rounded up, and never before the kernel's epoch. `None` for a
-    /// clock that stays unchanged.
+    /// Converts an instant of the program to the kernel's time; rounded up, and never before the kernel's epoch. `None`
+    /// for a clock that stays unchanged.
     pub fn real(&self, id: i32, own_ns: i128) -> Option<i128> {
         let place = self.place(id)?;
         let passed = (own_ns - i128::from(self.shown[place])) << SPEED_BITS;
@@ -111,7 +113,8 @@ impl Clock {
         Some(real.max(0))
     }
 
-    /// An instant of the kernel's time as the program's; the same for a clock that stays unchanged.
+    /// Converts an instant of the kernel to the program's time. An instant of a clock that stays unchanged is returned
+    /// as it is.
     pub fn own(&self, id: i32, real_ns: i128) -> i128 {
         match self.place(id) {
             Some(place) => {
@@ -122,18 +125,18 @@ impl Clock {
         }
     }
 
-    /// The same clock, as if it always had this speed.
+    /// The same clock, as if its speed had always been this one.
     pub(crate) fn going(&self, speed: u64) -> Self {
         Self { speed, before: speed, ..*self }
     }
 
-    /// The speed at this distance after the origin, or before it.
+    /// The speed at this distance from the origin; a negative distance lies before the origin.
     pub(crate) fn speed_at(&self, passed: i128) -> u64 {
         if passed < 0 { self.before } else { self.speed }
     }
 
-    /// The program's original period of a shortened one: division loses at most a real nanosecond's worth, and periods
-    /// are whole microseconds.
+    /// The program's period before it was shortened. Division loses less than one real nanosecond, and periods are
+    /// whole microseconds.
     pub fn period(&self, real_ns: i128) -> i128 {
         let long = self.longer(real_ns);
         let whole = long - long.rem_euclid(1000);
@@ -152,7 +155,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// A wait never ends before its time, and at most a nanosecond of real time after it.
+        /// A wait never ends early, and at most a nanosecond of real time late.
         #[test]
         fn no_wait_is_shortened_too_far(rate in 1_u32..1000, own in 0_i64..i64::MAX) {
             let clock = Clock::of_test(rate, 1);
@@ -160,7 +163,7 @@ mod tests {
             prop_assert!(back >= i128::from(own) && back < i128::from(own) + i128::from(rate));
         }
 
-        /// An awaited instant is reached when the clock shows it.
+        /// When a wait for an instant ends, the clock shows at least that instant.
         #[test]
         fn an_instant_is_reached_when_the_clock_shows_it(rate in 1_u32..1000, origin in 1_i64..1 << 60, own in 0_i64..1 << 62) {
             let clock = Clock::of_test(rate, origin);
@@ -170,7 +173,7 @@ mod tests {
             prop_assert!(real == 0 || clock.own(1, real - 1) < i128::from(own));
         }
 
-        /// A later reading is never smaller, and the first equals the kernel's.
+        /// A later reading is never smaller, and the first reading equals the kernel's.
         #[test]
         fn time_does_not_go_back(rate in 1_u32..1000, first in 1_i64..1 << 60, step in 0_i64..1 << 40) {
             let clock = Clock::of_test(rate, 1 << 50);
@@ -179,7 +182,7 @@ mod tests {
             prop_assert_eq!(own(1 << 50), 1 << 50);
         }
 
-        /// A period is returned as it was set.
+        /// A period is read as the program set it.
         #[test]
         fn periods_come_back(rate in 1_u32..1000, micros in 1_i64..1 << 40) {
             let clock = Clock::of_test(rate, 1);

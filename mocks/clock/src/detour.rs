@@ -1,20 +1,21 @@
-//! Waits that need no stop. The code around a system call that waited is rewritten, so that from then on the program
-//! itself shortens its limit and makes the call.
+//! Waits without a stop by the tracer. After a wait stopped once, the code around its system-call instruction is
+//! rewritten. From then on the program itself shortens the limit and makes the call.
 //!
-//! Pure. Owns the addresses of the code and of the threads' places in each program, and the bytes that are written. The
-//! code is `detour/x86_64.s`; other CPUs have none, and there every wait stops.
+//! Pure. Owns the addresses of the added code and of the threads' memory slots in each program, and the bytes that are
+//! written. The code is `detour/x86_64.s`. Other CPUs have no such code, so the tracer stops every wait.
 
 use crate::room::{CODE, CODE_BYTES};
 use crate::sys;
 
-/// The address of the threads' places: one more than [`crate::places::PLACES`], for threads without one of their own.
+/// The address of the threads' memory slots: [`crate::places::PLACES`], and one more for threads without a slot of
+/// their own.
 pub const PLACES: u64 = CODE + CODE_BYTES;
 pub const PLACE_BYTES: u64 = 4096;
 pub const PLACES_BYTES: u64 = PLACE_BYTES * (crate::places::PLACES + 1);
-/// The offset of the head in a place, as in `detour/x86_64.s`.
+/// The offset of the head in a thread's memory slot, as in `detour/x86_64.s`.
 pub const HEAD: u64 = 2048;
 pub const COUNTS: u64 = 2072;
-/// Most rewritten sites of one program; further ones stop.
+/// Most rewritten system-call instructions of one program; the tracer stops at any further ones.
 pub const SITES_MAX: u64 = 512;
 
 const TABLE: u64 = CODE + 0x1000;
@@ -22,55 +23,56 @@ const STUBS: u64 = CODE + 0x2000;
 const STUB_BYTES: u64 = 64;
 /// The size of a stub as `usize`.
 const STUB_SIZE: usize = 64;
-/// The offset in a stub behind the moved instruction, and those of its two addresses.
+/// The offset in a stub behind the moved instruction.
 const AFTER_MOVE: u64 = BEFORE_BYTES as u64;
 const ADDRESSES: usize = 40;
 const PLAIN: u64 = 17;
 
 const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
-/// `mov eax, …`, five bytes with its number.
+/// `mov eax, …`: five bytes that contain the number of the call.
 const MOVE_NUMBER: u8 = 0xb8;
 /// `mov r9, [rsp + 8]`, before the call in the C library's `syscall`.
 const MOVE_SIXTH: [u8; BEFORE_BYTES] = [0x4c, 0x8b, 0x4c, 0x24, 0x08];
 const BEFORE_BYTES: usize = 5;
-/// `int3`, which a Go program also has between functions.
+/// `int3`, which also fills the space between the functions of a Go program.
 const BREAK: u8 = 0xcc;
 /// `nop`
 const NOTHING: u8 = 0x90;
 /// `jmp [ADDRESS]`
 const JUMP: [u8; 3] = [0xff, 0x24, 0x25];
 const JUMP_BYTES: usize = 7;
-/// The reach of a jump of two bytes.
+/// How far a jump of two bytes reaches, in bytes.
 pub const REACH: u64 = 128;
 
-/// The code as it is in every program.
+/// The code that is the same in every program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detour {
     pub bytes: Vec<u8>,
-    /// The one instruction that the filter lets pass: its call does not stop.
+    /// The address of the one instruction whose calls the filter does not stop.
     pub call: u64,
-    /// Where a thread continues that could not write the rest of its limit.
+    /// Where a thread continues if it could not write the remaining time of its wait.
     pub done: u64,
     end: u64,
 }
 
-/// The rewriting of a site.
+/// The bytes that redirect one system-call instruction (a site).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewrite {
-    /// The bytes for the code's own memory.
+    /// Address and bytes of the stub for this site.
     pub stub: (u64, [u8; STUB_SIZE]),
     pub table: (u64, u64),
-    /// Bytes between functions, which never run.
+    /// Address and bytes of a jump between two functions, where no code runs.
     pub padding: Option<(u64, [u8; JUMP_BYTES])>,
-    /// The program's instructions. They are written last, beginning behind the first byte, which is a break until the
-    /// end.
+    /// Address and new bytes of the program's instructions. They are written last. Their first byte is a breakpoint
+    /// until all other bytes are written.
     pub site: (u64, Vec<u8>),
-    /// Where a thread continues that stopped at one of these addresses meanwhile.
+    /// For a thread that stopped in the rewritten bytes: the address where it stopped, and the address where it
+    /// continues.
     pub astray: Vec<(u64, u64)>,
 }
 
 impl Detour {
-    /// The code; `None` for a CPU without one.
+    /// The added code; `None` for a CPU without such code.
     pub fn of(has_fine_epoll: bool) -> Option<Self> {
         let code = sys::detour_code()?;
         let mut bytes = code.bytes;
@@ -79,8 +81,9 @@ impl Detour {
         Some(Self { bytes, call: CODE + code.call as u64, done: CODE + code.done as u64, end })
     }
 
-    /// Where a thread continues after its own memory was not mapped: without a detour at the address in its third
-    /// register, or behind the failed write. `None` if it was elsewhere.
+    /// Where a thread continues after an access to memory that is not mapped. Before the call it goes to the address in
+    /// its third register, without a detour. After the call it goes behind the failed write. `None` if the thread was
+    /// elsewhere.
     pub fn after_fault(&self, instruction: u64) -> Option<Fault> {
         let is_before = (CODE..self.call).contains(&instruction);
         let is_after = (self.call..self.end).contains(&instruction);
@@ -88,19 +91,19 @@ impl Detour {
     }
 }
 
-/// The position of a thread when its memory was not mapped.
+/// Where a thread was when it accessed memory that is not mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     Before,
     After,
 }
 
-/// Whether an address is in the code or a stub.
+/// Whether an address is in the added code or a stub.
 pub fn is_within(instruction: u64) -> bool {
     (CODE..CODE + CODE_BYTES).contains(&instruction)
 }
 
-/// Whether the code handles this call.
+/// Whether the added code handles the call with this number.
 pub fn knows(number: i64) -> bool {
     #[cfg(target_arch = "x86_64")]
     let old = [libc::SYS_epoll_wait, libc::SYS_poll];
@@ -117,8 +120,9 @@ pub fn knows(number: i64) -> bool {
     known.contains(&number) || old.contains(&number)
 }
 
-/// The rewriting of the system call at `site`, the `index`th of its program; `around` holds its bytes from `from` on.
-/// `None` if there is neither room near it nor an instruction before it that can be moved.
+/// The bytes that redirect the system call at `site`, the `index`th site of its program; `around` contains the
+/// program's bytes from the address `from` on. `None` if no room is near the site and no instruction before it can be
+/// moved.
 pub fn rewrite(site: u64, index: u64, from: u64, around: &[u8]) -> Option<Rewrite> {
     let at = usize::try_from(site.checked_sub(from)?).ok()?;
     if index >= SITES_MAX || around.get(at..at + 2)? != SYSTEM_CALL {
@@ -150,7 +154,7 @@ pub fn rewrite(site: u64, index: u64, from: u64, around: &[u8]) -> Option<Rewrit
     })
 }
 
-/// Room for a jump between functions, within the reach of a jump of two bytes.
+/// An address for a jump between functions that a jump of two bytes from the site reaches.
 fn padding(site: u64, from: u64, around: &[u8]) -> Option<u64> {
     let runs = around.windows(JUMP_BYTES + 1).zip(from..);
     runs.filter(|(window, _)| window.iter().all(|byte| *byte == BREAK))

@@ -1,28 +1,30 @@
-//! The step after a call: times that the kernel wrote become the program's own.
+//! The step after a call: converts times that the kernel wrote to the program's time.
 //!
-//! Pure but for the memory of the thread, which is behind [`Memory`].
+//! Pure except for the memory of the thread, which is behind [`Memory`].
 
 use crate::change::{Memory, Then};
 use crate::clock::{Clock, REALTIME};
 use crate::forms::{Form, SECOND};
 use crate::sys;
 
-/// `ERESTARTNOHAND`: the kernel makes the call again if no handler runs; with a handler it ends with [`libc::EINTR`].
+/// `ERESTARTNOHAND`: the kernel repeats the call if no signal handler runs; with a handler the call ends with
+/// [`libc::EINTR`].
 pub const RESTART_WITHOUT_HANDLER: i64 = -514;
-/// `ERESTART_RESTARTBLOCK`: the same, but by `restart_syscall` and with the end that the kernel remembers.
+/// `ERESTART_RESTARTBLOCK`: as [`RESTART_WITHOUT_HANDLER`], but the kernel repeats the call by `restart_syscall` with
+/// the end that it remembers.
 pub const RESTART_BY_BLOCK: i64 = -516;
 const INTERRUPTED: i64 = -(libc::EINTR as i64);
 
-/// The results of a call.
+/// The effects of the step after a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outcome {
-    /// A replaced result.
+    /// The result that replaces the kernel's.
     pub result: Option<i64>,
     /// The number and the clock of a new timer.
     pub timer: Option<(i32, i32)>,
-    /// The rest in real nanoseconds when the kernel decided to make the call again.
+    /// The remaining time in real nanoseconds, if the kernel repeats the call.
     pub rest_ns: Option<i128>,
-    /// Whether the kernel goes on with the same wait, and writes a rest once more.
+    /// Whether the kernel continues the same wait, and writes a remaining time once more.
     pub goes_on: bool,
 }
 
@@ -86,14 +88,14 @@ pub fn finish(then: Then, result: i64, clock: &Clock, memory: &impl Memory) -> O
     outcome
 }
 
-/// The program's wall clock. It is read anew, because the kernel's seconds or microseconds become too coarse when
-/// multiplied.
+/// The program's wall clock. The kernel's clock is read again, because seconds or microseconds become too coarse when
+/// they are multiplied.
 fn wall_clock(clock: &Clock) -> i128 {
     let real = sys::reading(REALTIME).and_then(|now| Form::Nanos.nanos(now)).unwrap_or(0);
     clock.own(REALTIME, real)
 }
 
-/// Whole seconds, rounded like `alarm`: never 0 while time is left.
+/// Whole seconds of an alarm, rounded as `alarm` does: never 0 while time is left.
 fn alarm_seconds(left_ns: i128) -> i64 {
     let second = i128::from(SECOND);
     let rounded = (left_ns + second / 2) / second;

@@ -1,11 +1,11 @@
 //! The forms in which programs and the kernel write times into memory.
 //!
-//! Pure. On both supported CPUs a time is two words of 64 bits.
+//! Pure. On x86-64 and arm64 a time is two words of 64 bits.
 
 pub const SECOND: i64 = 1_000_000_000;
 pub const MILLISECOND: i128 = 1_000_000;
 
-/// Seconds and a fraction.
+/// The form of a time: seconds and a fraction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// `struct timespec`: nanoseconds.
@@ -15,7 +15,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// Nanoseconds of one unit of the fraction.
+    /// Nanoseconds in one unit of the fraction.
     fn unit(self) -> i64 {
         match self {
             Self::Nanos => 1,
@@ -23,13 +23,13 @@ impl Form {
         }
     }
 
-    /// A time in nanoseconds; `None` for a value that the kernel refuses.
+    /// Converts a time to nanoseconds; `None` for a value that the kernel refuses.
     pub fn nanos(self, [seconds, part]: [i64; 2]) -> Option<i128> {
         let is_valid = seconds >= 0 && (0..SECOND / self.unit()).contains(&part);
         is_valid.then(|| i128::from(seconds) * i128::from(SECOND) + i128::from(part * self.unit()))
     }
 
-    /// Nanoseconds in this form, rounded down; values beyond the last time become the last one.
+    /// Converts nanoseconds to this form, rounded down; values beyond the last possible time become the last one.
     pub fn words(self, nanos: i128) -> [i64; 2] {
         let second = i128::from(SECOND);
         let seconds = i64::try_from(nanos.div_euclid(second)).unwrap_or(i64::MAX);
@@ -37,19 +37,19 @@ impl Form {
         [seconds, part]
     }
 
-    /// Nanoseconds in this form, rounded up: a limit is never shorter than requested.
+    /// Converts nanoseconds to this form, rounded up: a limit is never shorter than requested.
     pub fn words_up(self, nanos: i128) -> [i64; 2] {
         self.words(nanos + i128::from(self.unit() - 1))
     }
 }
 
-/// Two words from the bytes of memory.
+/// Two words from 16 bytes of memory.
 pub fn words(bytes: [u8; 16]) -> [i64; 2] {
     let (first, second) = bytes.split_at(8);
     [first, second].map(|half| i64::from_ne_bytes(half.try_into().expect("a half has eight bytes")))
 }
 
-/// Two words as bytes of memory.
+/// Two words as 16 bytes of memory.
 pub fn bytes(words: [i64; 2]) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&words[0].to_ne_bytes());
@@ -57,7 +57,7 @@ pub fn bytes(words: [i64; 2]) -> [u8; 16] {
     bytes
 }
 
-/// The `int` in a register, whose upper half may have any value.
+/// The `int` in a register. The upper half of the register may have any value.
 pub fn lower_half(register: u64) -> i32 {
     let [first, second, third, fourth, ..] = register.to_le_bytes();
     i32::from_le_bytes([first, second, third, fourth])

@@ -1,7 +1,8 @@
-//! The start of a program with its tracer. This process becomes the program. A copy of it, which is not its child,
-//! traces it.
+//! The start of a program with its tracer. This process becomes the program. The tracer is a copy of this process, but
+//! not its child.
 //!
-//! So the program has the same number, files, group and parent as without a tracer, and its starter sees its own end.
+//! The program therefore keeps the process id, files, group and parent of this process, and its starter sees the
+//! program's own end.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -26,33 +27,33 @@ use crate::{RATE_MAX, Settings, program};
 /// Why a program could not be started under another clock.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The rate is out of bounds.
+    /// The rate is not between 1 and the maximum.
     #[error("a rate of {0}: write 1 to {RATE_MAX}")]
     Rate(u32),
-    /// The program cannot have another clock.
+    /// The program cannot run under another clock.
     #[error(transparent)]
     Program(#[from] program::Error),
     /// The kernel did not start the program.
     #[error("the program {program} could not be started: {source}")]
     Start {
-        /// The name as given.
+        /// The program as the user named it.
         program: String,
         /// The kernel's reason.
         source: std::io::Error,
     },
-    /// Processes may not trace others.
+    /// Processes must not trace others.
     #[error(
         "a faster clock needs ptrace, which is forbidden here ({0}): in a container give `--cap-add SYS_PTRACE`, under a debugger or \
          tracer start without it, and see that /proc/sys/kernel/yama/ptrace_scope is at most 1; or leave the faster clock out"
     )]
     Ptrace(std::io::Error),
-    /// Processes may not have filters.
+    /// Processes must not have filters of system calls.
     #[error("a faster clock needs a filter of system calls, which is forbidden here: {0}")]
     Filter(seccompiler::Error),
-    /// The kernel's page has an unknown layout.
+    /// The kernel's vDSO has an unknown layout.
     #[error(transparent)]
     Page(#[from] page::Error),
-    /// Another required operation failed.
+    /// Another required operation failed: its name and the error.
     #[error("a faster clock needs {0}: {1}")]
     Machine(&'static str, std::io::Error),
     /// A process of several threads cannot be copied.
@@ -60,7 +61,7 @@ pub enum Error {
     Threads(usize),
 }
 
-/// See [`crate::run`].
+/// Becomes the program under a faster clock; see [`crate::run`].
 pub fn run(settings: &Settings, program: &OsStr, arguments: &[OsString]) -> Error {
     match prepare(settings, program) {
         Ok(()) => {}
@@ -104,13 +105,14 @@ fn prepare(settings: &Settings, program: &OsStr) -> Result<(), Error> {
     seccompiler::apply_filter(&filter).map_err(Error::Filter)
 }
 
-/// A number that no register has by chance.
+/// A random number that no register contains by chance.
 fn nonce() -> u64 {
     use std::hash::{BuildHasher as _, Hasher as _};
     std::hash::RandomState::new().build_hasher().finish() | 1
 }
 
-/// Whether epoll takes nanoseconds: since Linux 5.11, unless a container's filter is older.
+/// Whether `epoll_pwait2`, which waits for nanoseconds, works: Linux 5.11 introduced it, but the filter of a container
+/// may be older.
 fn has_fine_epoll() -> bool {
     // With an invalid file the call fails with EBADF if it exists.
     sys::epoll_pwait2_of_nothing() == Some(libc::EBADF)
@@ -157,7 +159,7 @@ fn start_tracer(mut tracer: Tracer, live: Arc<Live>, settings: &Settings) -> Res
     }
 }
 
-/// The tracer's main function.
+/// Runs the tracer until its programs have ended.
 fn trace(
     tracer: &mut Tracer,
     live: Option<Arc<Live>>,
@@ -190,7 +192,8 @@ fn trace(
     Some(tracer.trace())
 }
 
-/// Closes the program's open files, so that readers see their ends; standard error stays, for the tracer's messages.
+/// Closes the tracer's copies of the program's open files, so that readers see when the program closes them. Standard
+/// error stays open for the tracer's messages.
 fn keep_two(say: &OwnedFd, parent: Option<OwnedFd>, listens: bool) -> Option<OwnedFd> {
     let last = parent.as_ref().map_or_else(|| say.as_fd(), |parent| parent.as_fd());
     sys::close_from(last);

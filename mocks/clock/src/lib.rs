@@ -1,9 +1,9 @@
 //! A faster clock for any Linux program, unmodified: dynamic or static, of C, Go, Java, Node or Python.
 //!
-//! The program is started under `ptrace`. In each new program the time functions of the kernel's page are changed to
-//! return a faster time. A kernel filter stops only the calls with a time argument: their limits are divided, and the
-//! times that the kernel writes back are multiplied. The mechanism is in `docs/decisions/028-a-faster-clock.md`, the
-//! parts that stay real in `docs/clock.md`. This crate must not know the harness.
+//! The program starts under `ptrace`. In each new program the time functions of the vDSO (the kernel's code in every
+//! program) are changed to return a faster time. A kernel filter stops only calls with a time argument: the tracer
+//! divides their limits, and multiplies the times that the kernel writes back. `docs/decisions/028-a-faster-clock.md`
+//! explains the mechanism, and `docs/clock.md` lists the times that stay real. This crate knows nothing of the harness.
 
 mod calls;
 mod change;
@@ -36,37 +36,37 @@ pub use launch::Error;
 pub use shift::{DRIFT_PPM_MAX, JUMP_NS_MAX, Shift, Told, Which};
 pub use summary::Summary;
 
-/// The highest rate. At it a second of the program is a millisecond, which is the time to wake a thread on a busy
+/// The highest rate. At this rate a second of the program is a real millisecond, the time to wake a thread on a busy
 /// machine.
 pub const RATE_MAX: u32 = 1000;
-/// Wrong usage, or a program that cannot have another clock; numbered as in `sysexits.h`.
+/// Exit code for wrong usage, or for a program that cannot have another clock (`sysexits.h`).
 const USAGE: u8 = 64;
-/// The machine does not allow tracing.
+/// Exit code if the machine does not allow tracing (`sysexits.h`).
 const UNAVAILABLE: u8 = 69;
-/// A missing program, numbered as by shells.
+/// Exit code for a missing program, as in shells.
 const MISSING: u8 = 127;
 const HOW: &str = "usage: longhaul-clock --rate N [--since NANOSECONDS] [--shift LINE]… [--control] [--with-parent] [--summary FILE] -- PROGRAM [ARGUMENT…]";
 
-/// The settings of a start.
+/// The settings of a program under a faster clock.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
     /// The rate, from 1 to [`RATE_MAX`].
     pub rate: u32,
-    /// The reading of [`now`] since which the clock is faster, so that programs that start one after the other have one
-    /// clock. If absent, the start counts.
+    /// The reading of [`now`] from which the clock is faster, so that programs with different starts can share one
+    /// clock. If absent, the clock is faster from the start of the program.
     pub since_ns: Option<i64>,
-    /// The changes of the clock since then.
+    /// The changes of the clock between `since_ns` and the start.
     pub shifts: Vec<Told>,
-    /// Whether standard input is a socket for changes of the clock. Each line is a change, answered by `ok` or an
-    /// error. The program then has no input.
+    /// Whether standard input is a socket for changes of the clock. Each line is a change, which the tracer answers by
+    /// `ok` or an error. The program then has no standard input.
     pub control: bool,
     /// Whether the program is killed when its starter ends.
     pub with_parent: bool,
-    /// A file for the [`Summary`], written when all programs have ended.
+    /// The file for the [`Summary`], written when all programs have ended.
     pub summary: Option<PathBuf>,
 }
 
-/// Checks whether a program can have another clock, as far as its file shows that.
+/// Checks whether a program can run under another clock, as far as its file shows that.
 pub fn check(program: &OsStr) -> Result<(), Error> {
     Ok(program::check(program)?)
 }
@@ -76,14 +76,15 @@ pub fn now() -> i64 {
     sys::reading(libc::CLOCK_MONOTONIC).map_or(0, |[seconds, nanos]| seconds * forms::SECOND + nanos)
 }
 
-/// Becomes the program, under a faster clock: it has this process's number, files and parent. Returns only on failure.
+/// Replaces this process by the program, under a faster clock. The program keeps the process id, files and parent of
+/// this process. Returns only on failure.
 ///
-/// The caller must have one thread, because this process is copied.
+/// The caller must have only one thread, because this process is copied.
 pub fn run(settings: &Settings, program: &OsStr, arguments: &[OsString]) -> Error {
     launch::run(settings, program, arguments)
 }
 
-/// A whole program: becomes the program of a command line, or prints an error.
+/// The main function of `longhaul-clock`: becomes the program of the command line, or prints an error.
 pub fn command_line(words: impl Iterator<Item = OsString>) -> ExitCode {
     let (settings, command) = match parse(words) {
         Ok(parsed) => parsed,

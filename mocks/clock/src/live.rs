@@ -1,7 +1,7 @@
-//! The current clock of a tree of programs, and the programs that can take a new one.
+//! The current clock of all traced programs, and the programs whose clock can change.
 //!
-//! Owns the update of programs: the new clock is written beside the old one into each, and then one byte selects it. No
-//! program stops for it. The tracer gets the current clock here.
+//! Owns the update of programs: the new clock is written into each program beside the old clock, and then one byte
+//! selects the new clock. No program stops for the update. The tracer reads the current clock here.
 
 use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
@@ -13,21 +13,21 @@ use crate::shift::Told;
 use crate::sys::{self, Tid};
 
 const _: () = assert!(WORDS * 8 <= 256 && SET_BYTES == 256);
-/// Longest line; a longer one is refused.
+/// Longest line with a change of the clock; a longer line is refused.
 const LINE_BYTES_MAX: u64 = 256;
 
-/// The current clock.
+/// The current clock, shared by the tracer and the thread that changes the clock.
 #[derive(Debug)]
 pub struct Live(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
     clock: Clock,
-    /// The selected set.
+    /// The number of the selected set of clock data (`crate::room::SETS`).
     which: u8,
-    /// Threads of programs that can take a new clock.
+    /// Threads of programs whose clock can change.
     told: HashSet<Tid>,
-    /// Threads of programs that cannot.
+    /// Threads of programs whose clock cannot change.
     untold: HashSet<Tid>,
 }
 
@@ -40,7 +40,7 @@ impl Live {
         self.state().clock
     }
 
-    /// Adds a thread that has not run yet, and writes the clock into its program.
+    /// Adds a thread that has not run yet, and writes the current clock into its program.
     pub fn add(&self, tid: Tid, has_room: bool) {
         let mut state = self.state();
         let (threads, others) = if has_room { (&mut state.told, false) } else { (&mut state.untold, true) };
@@ -50,14 +50,14 @@ impl Live {
         }
     }
 
-    /// Removes a thread after its end, or after that of its program.
+    /// Removes a thread after its end or the end of its program.
     pub fn remove(&self, tid: Tid) {
         let mut state = self.state();
         state.told.remove(&tid);
         state.untold.remove(&tid);
     }
 
-    /// Changes the clock of all programs. An error names the number of threads whose clock could not be changed.
+    /// Changes the clock of all programs. The error names the number of threads whose clock could not be changed.
     pub fn shift(&self, told: Told) -> Result<(), String> {
         let mut state = self.state();
         if !state.untold.is_empty() {
@@ -72,7 +72,7 @@ impl Live {
         Ok(())
     }
 
-    /// Changes the clock for each line, and answers `ok` or an error, until the input ends.
+    /// Reads lines until the input ends. Each line changes the clock and is answered by `ok` or an error.
     pub fn serve(&self, line: &std::fs::File) {
         let mut reader = BufReader::new(line);
         loop {
@@ -100,7 +100,8 @@ impl Live {
 }
 
 impl State {
-    /// Writes the clock into a program, then the byte that selects it. A program that has ended needs none.
+    /// Writes the clock into a program, then the byte that selects the clock. Nothing is written if the program has
+    /// ended.
     fn tell(&self, tid: Tid) {
         let bytes: Vec<u8> = self.clock.words().into_iter().flat_map(u64::to_ne_bytes).collect();
         let _ = sys::write(tid, set(self.which), &bytes).and_then(|()| sys::write(tid, WHICH, &[self.which]));

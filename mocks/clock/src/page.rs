@@ -1,8 +1,9 @@
-//! The changes to the kernel's page of time functions (vDSO) in each program, so that they return the program's time.
+//! The changes to the vDSO, the kernel's code for time functions in each program, so that it returns the program's
+//! time.
 //!
-//! Owns the layout. The names of the functions are pointed at added code behind the page's own, which calls the
-//! kernel's function and converts the result. Such a read costs no system call, unless the machine's clock can only be
-//! read by one.
+//! Owns the layout of the vDSO ("page" in names). The names of the time functions lead to added code behind the
+//! kernel's code. The added code calls the kernel's function and converts the result. Such a read makes no system call,
+//! unless only a system call can read the machine's clock.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -15,32 +16,33 @@ use object::{Endianness, LittleEndian};
 use crate::clock::Clock;
 use crate::sys::{self, Code};
 
-/// Clock sources that the kernel's page can read. For others the added code makes the system call, as the page would.
+/// Clock sources that the vDSO reads without a system call. For all other sources the added code makes the system call,
+/// as the vDSO would.
 const READABLE: [&str; 4] = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
 const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-/// The kernel's page has two memory pages.
+/// Longest accepted vDSO; the kernel's has two memory pages.
 const IMAGE_BYTES_MAX: u64 = 1 << 18;
 /// The offset of the value in an ELF symbol.
 const VALUE_OFFSET: u64 = 8;
-/// The offset of the word that is set only when a program exists.
+/// The offset of a word that the tracer sets in each program; it tells whether the program has memory for other clocks.
 const HAS_ROOM_OFFSET: u64 = 24;
-/// `syscall` of x86-64.
+/// The instruction `syscall` of x86-64.
 const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
 
-/// The changes to the page of each program.
+/// The changes to the vDSO of each program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patch {
-    /// Words of 8 bytes and their offsets from the page's start.
+    /// Offsets from the start of the vDSO, and the words of 8 bytes that are written there.
     pub words: Vec<(u64, u64)>,
-    /// Length of the page.
+    /// The offset of the system-call instruction in the added code.
     pub length: u64,
-    /// The offset of an instruction that makes a system call.
+    /// The offset of a system-call instruction in the vDSO.
     pub call: Option<u64>,
-    /// The offset of the word that says whether the program can take other clocks.
+    /// The offset of the word that tells whether the program has memory for other clocks.
     pub has_room: u64,
 }
 
-/// Why the page cannot be changed.
+/// Why the vDSO cannot be changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the kernel gives programs no page with time functions")]
@@ -53,7 +55,7 @@ pub enum Error {
     Full(usize),
 }
 
-/// The functions of the page.
+/// The time functions of the vDSO.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Function {
     Gettime,
@@ -62,7 +64,7 @@ enum Function {
     Getres,
 }
 
-/// The names of the functions, on both CPUs.
+/// The names of the time functions, on x86-64 and arm64.
 const NAMES: [(&str, Function); 10] = [
     ("clock_gettime", Function::Gettime),
     ("__vdso_clock_gettime", Function::Gettime),
@@ -78,14 +80,15 @@ const NAMES: [(&str, Function); 10] = [
 const KERNEL_GETRES: &str = "__kernel_clock_getres";
 
 impl Patch {
-    /// The changes for this machine.
+    /// The changes for the vDSO of this machine.
     pub fn of_this_machine(clock: &Clock, nonce: u64) -> Result<Self, Error> {
         let source = std::fs::read_to_string(SOURCE).unwrap_or_default();
         let mark = if READABLE.contains(&source.trim()) { 0 } else { nonce };
         Self::of_image(&image()?, &sys::code(), clock, mark)
     }
 
-    /// The changes for such a page; with a mark its own functions are not called.
+    /// The changes for this vDSO. With a `mark`, the added code makes system calls instead of calling the kernel's
+    /// functions.
     fn of_image(image: &[u8], code: &Code, clock: &Clock, mark: u64) -> Result<Self, Error> {
         let header = FileHeader64::<Endianness>::parse(image)?;
         let endian = header.endian()?;
@@ -130,7 +133,7 @@ impl Patch {
     }
 }
 
-/// A place for the code: behind everything, or instead of sections that only debuggers read.
+/// The offset for the added code: behind the vDSO's contents, or over sections that only debuggers read.
 fn place(header: &FileHeader64<Endianness>, endian: Endianness, image: &[u8], needed: usize) -> Result<u64, Error> {
     use object::read::elf::ProgramHeader as _;
 
@@ -148,7 +151,7 @@ fn place(header: &FileHeader64<Endianness>, endian: Endianness, image: &[u8], ne
         .ok_or(Error::Full(needed))
 }
 
-/// The code with its data.
+/// The added code, filled with the data of the clock.
 fn filled(code: &Code, clock: &Clock, mark: u64, gettime: u64, getres: u64) -> Vec<u8> {
     let mut bytes = code.bytes.clone();
     // No room for later clocks yet.
@@ -165,7 +168,7 @@ fn word(chunk: &[u8]) -> u64 {
     u64::from_ne_bytes(bytes)
 }
 
-/// The page in this process, which is the same in every program.
+/// The vDSO of this process, which is the same in every program.
 fn image() -> Result<Vec<u8>, Error> {
     let maps = BufReader::new(File::open("/proc/self/maps")?);
     for line in maps.lines() {

@@ -1,25 +1,25 @@
-//! The places in memory for the threads of a tree of programs, one for each thread.
+//! Memory slots ([`Place`]), one for each thread of the traced programs.
 //!
-//! Pure. Owns their numbers; [`crate::stack`] and [`crate::detour`] own their content.
+//! Pure. Owns the numbers of the slots; [`crate::stack`] and [`crate::detour`] own their contents.
 
-/// As many as fit into a program's first stack.
+/// Number of slots that fit into a program's first stack.
 pub const PLACES: u64 = 1023;
 
-/// The place of a thread.
+/// The memory slot of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     pub index: u64,
-    /// Whether no other thread has the place. If there are more threads than places, two may share one. Short-lived
-    /// content is read by the kernel before the other thread writes.
+    /// Whether only one thread uses the slot. If there are more threads than slots, two threads may share one. The
+    /// kernel reads short-lived contents before the other thread writes.
     pub is_own: bool,
 }
 
 impl Place {
-    /// The place of a program's first thread.
+    /// The slot of a program's first thread.
     pub const FIRST: Self = Self { index: 0, is_own: true };
 }
 
-/// The free places.
+/// The free memory slots.
 #[derive(Debug)]
 pub struct Places {
     next: u64,
@@ -31,7 +31,7 @@ impl Places {
         Self { next: 1, free: Vec::new() }
     }
 
-    /// Takes a place for a new thread.
+    /// Takes a slot for a new thread.
     pub fn take(&mut self) -> Place {
         if let Some(index) = self.free.pop() {
             return Place { index, is_own: true };
@@ -40,7 +40,7 @@ impl Places {
         Place { index: (self.next - 1) % PLACES, is_own: self.next <= PLACES }
     }
 
-    /// Frees the place of a thread that has ended.
+    /// Frees the slot of a thread that has ended.
     pub fn give_back(&mut self, place: Place) {
         if place.is_own && place != Place::FIRST {
             self.free.push(place.index);

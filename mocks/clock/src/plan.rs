@@ -1,15 +1,15 @@
-//! The changes of a call before it is made: its limit becomes shorter, and the step after the call is planned.
+//! The plan for a call before it is made: a shorter limit, and the step after the call.
 //!
-//! Pure but for the memory of the thread, which is behind [`Memory`].
+//! Pure except for the memory of the thread, which is behind [`Memory`].
 
 use crate::calls::{EPOLL_PWAIT2, FUTEX_OPERATION, Finer, Kind, Meaning, OptionUnit, Rest, SOCKET_OPTIONS, Timer};
 use crate::change::{Change, Memory, Plan, SCRATCH_OLD, Situation, Then};
 use crate::clock::{Clock, REALTIME};
 use crate::forms::{Form, MILLISECOND, lower_half};
 
-/// `TFD_TIMER_ABSTIME` and `TIMER_ABSTIME`: the first time of a timer, or the end of a sleep, is an instant.
+/// `TFD_TIMER_ABSTIME` and `TIMER_ABSTIME`: the first expiry of a timer, or the end of a sleep, is an instant.
 const ABSOLUTE: u64 = 1;
-/// `ITIMER_REAL`: the others count CPU time.
+/// `ITIMER_REAL`; all other timers of `setitimer` count CPU time.
 const ITIMER_REAL: u64 = 0;
 
 /// The plan for a call with these arguments.
@@ -20,7 +20,7 @@ pub fn plan(kind: Kind, arguments: [u64; 6], situation: &Situation<'_>, memory: 
     changed(kind, arguments, situation, memory).map_or(Plan::Pass, Plan::Change)
 }
 
-/// `None` for a call that stays unchanged or that the kernel refuses anyway.
+/// The change of a call; `None` for a call that stays unchanged or that the kernel refuses anyway.
 fn changed(kind: Kind, arguments: [u64; 6], situation: &Situation<'_>, memory: &impl Memory) -> Option<Change> {
     let clock = situation.clock;
     match kind {
@@ -136,7 +136,7 @@ fn millis(
     })
 }
 
-/// `Some` if a timer counts the program's own time.
+/// `Some` if a timer runs by a converted clock.
 fn is_own_timer(timer: Timer, arguments: [u64; 6], clock: &Clock, memory: &impl Memory) -> Option<()> {
     match timer {
         Timer::Process => (arguments[0] == ITIMER_REAL).then_some(()),
@@ -178,7 +178,7 @@ fn arm(
     Some(Change { waits_ns, ..Change::then(then) }.with(new, situation.scratch))
 }
 
-/// An alarm in whole seconds is a timer of microseconds.
+/// The plan for `alarm`: whole seconds become a timer of microseconds.
 fn alarm(arguments: [u64; 6], situation: &Situation<'_>, memory: &impl Memory) -> Option<Change> {
     let (new, old) = (situation.scratch, situation.scratch + SCRATCH_OLD);
     let seconds = i128::from(int(arguments[0]).cast_unsigned()) * MILLISECOND * 1000;
@@ -188,7 +188,7 @@ fn alarm(arguments: [u64; 6], situation: &Situation<'_>, memory: &impl Memory) -
     Some(change.with(0, ITIMER_REAL).with(1, new).with(2, old))
 }
 
-/// How a socket option writes its time; `None` for an option without one.
+/// How a socket option stores its time; `None` for an option that is no time.
 fn option(arguments: [u64; 6]) -> Option<OptionUnit> {
     let (level, name) = (int(arguments[1]), int(arguments[2]));
     let (_, _, unit) = SOCKET_OPTIONS.iter().find(|option| (option.0, option.1) == (level, name))?;
@@ -216,7 +216,7 @@ fn some_address(address: u64) -> Option<u64> {
     (address != 0).then_some(address)
 }
 
-/// An argument that the kernel reads as an `int`: its upper half may have any value.
+/// An argument that the kernel reads as an `int`. The upper half of the register may have any value.
 fn int(argument: u64) -> i32 {
     lower_half(argument)
 }

@@ -1,4 +1,4 @@
-//! The simulated memory of tests.
+//! Simulated memory of a thread, for tests.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

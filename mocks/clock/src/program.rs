@@ -1,4 +1,4 @@
-//! The check whether a program can have another clock, with a message if it cannot.
+//! Checks whether a program can run under another clock, with a message if not.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 /// `SUID` and `SGID` of a file's mode.
 const SET_USER: u32 = 0o4000;
 const SET_GROUP: u32 = 0o2010;
-/// The number of bytes of a script's first line that the kernel reads.
+/// Number of bytes of a script's first line that the kernel reads.
 const FIRST_LINE_BYTES: u64 = 256;
-/// The number of nested script interpreters that the kernel follows.
+/// Number of nested script interpreters that the kernel follows.
 const INTERPRETERS_MAX: usize = 5;
 
-/// Why a program cannot have another clock.
+/// Why a program cannot run under another clock.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the program {} is not there: check its path, or `$PATH`", .0.display())]
@@ -40,7 +40,7 @@ pub enum Error {
     Capable(PathBuf),
 }
 
-/// The file that is started under that name.
+/// The file that a shell starts under this name.
 pub fn find(name: &OsStr) -> Result<PathBuf, Error> {
     let missing = || Error::Missing(PathBuf::from(name));
     if name.as_encoded_bytes().contains(&b'/') {
@@ -52,7 +52,7 @@ pub fn find(name: &OsStr) -> Result<PathBuf, Error> {
     std::env::split_paths(&folders).map(|folder| folder.join(name)).find(is_program).ok_or_else(missing)
 }
 
-/// Checks that a program, and the interpreter of a script, can have another clock.
+/// Checks that a program, and the interpreter of a script, can run under another clock.
 pub fn check(name: &OsStr) -> Result<(), Error> {
     let mut program = find(name)?;
     for _ in 0..=INTERPRETERS_MAX {
@@ -77,7 +77,7 @@ pub fn check(name: &OsStr) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a file runs as another user than its starter.
+/// Whether a file runs as another user than its starter (set-user-id or set-group-id).
 pub fn is_set_user(file: &std::fs::Metadata) -> bool {
     file.mode() & SET_USER != 0 || file.mode() & SET_GROUP == SET_GROUP
 }
@@ -89,7 +89,7 @@ fn is_capable(path: &Path) -> bool {
     rustix::fs::getxattr(path, "security.capability", &mut value).is_ok_and(|bytes| bytes > 0)
 }
 
-/// Refuses an ELF file for another machine. Other files pass: a shell may read them as scripts.
+/// Refuses an ELF file for another machine. All other files pass, because a shell may run them as scripts.
 fn is_of_this_machine(program: PathBuf, first: &[u8]) -> Result<(), Error> {
     let machine = if cfg!(target_arch = "aarch64") { object::elf::EM_AARCH64 } else { object::elf::EM_X86_64 };
     match first {
@@ -101,12 +101,12 @@ fn is_of_this_machine(program: PathBuf, first: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// The program of a process, as the kernel names it.
+/// The path of a process's program, as the kernel names it.
 pub fn of_process(pid: i32) -> PathBuf {
     std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_else(|_| Path::new("a program").to_owned())
 }
 
-/// The refusal of a program that a traced process has just begun to run.
+/// The reason to refuse a program that a traced process has just started to run.
 pub fn refusal(pid: i32, is_narrow: bool) -> Option<Error> {
     if is_narrow {
         return Some(Error::Narrow(of_process(pid)));

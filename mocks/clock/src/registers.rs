@@ -1,10 +1,10 @@
 //! The registers of a stopped thread, as `PTRACE_GETREGSET` writes them, and the positions of arguments in them.
 //!
-//! Pure. Both CPUs are known on both, so that one machine checks the tables of the other.
+//! Pure. The tables of x86-64 and arm64 exist on each machine, so that tests check both tables on one machine.
 
 use crate::forms::lower_half;
 
-/// Words that are enough for every CPU.
+/// Number of words that is enough for every CPU.
 pub const WORDS: usize = 34;
 
 /// The registers of a thread.
@@ -13,12 +13,12 @@ pub struct Registers {
     pub words: [u64; WORDS],
 }
 
-/// The positions of registers on a CPU.
+/// The positions of registers in the register set of a CPU.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
-    /// Words of the register set.
+    /// Number of words in the register set.
     pub words: usize,
-    /// The number of the call, while a thread is stopped at one.
+    /// The position of the call's number, while a thread is stopped at a call.
     pub number: usize,
     pub arguments: [usize; 6],
     pub result: usize,
@@ -35,18 +35,18 @@ pub const X86_64: Layout =
 pub const AARCH64: Layout =
     Layout { words: 34, number: 8, arguments: [0, 1, 2, 3, 4, 5], result: 0, instruction: 32, stack: 31 };
 
-/// The layout of the CPU that this is built for.
+/// The layout of the CPU for which this program is built.
 #[cfg(target_arch = "x86_64")]
 pub const HERE: Layout = X86_64;
 #[cfg(target_arch = "aarch64")]
 pub const HERE: Layout = AARCH64;
 
-/// `rcx` and `gs_base`, which only that CPU's code of waits uses.
+/// The positions of `rcx` and `gs_base`, which only the code for waits of x86-64 uses.
 const X86_64_SITE: usize = 11;
 const X86_64_PLACE: usize = 22;
 
 impl Registers {
-    /// The number of the call. On arm64 a new number is set beside the registers.
+    /// The number of the system call. On arm64 a new number is set separately from the registers.
     pub fn number(&self) -> i64 {
         i64::from(lower_half(self.words[HERE.number]))
     }
@@ -87,12 +87,12 @@ impl Registers {
         self.words[HERE.instruction] = instruction;
     }
 
-    /// The site that the code of waits is called for.
+    /// The address of the system-call instruction for which the code for waits runs.
     pub fn site(&self) -> u64 {
         self.words[X86_64_SITE]
     }
 
-    /// Sets the base of the segment that holds the thread's place.
+    /// Sets the base of the segment `gs`, which is the address of the thread's memory slot.
     pub fn set_place(&mut self, address: u64) {
         self.words[X86_64_PLACE] = address;
     }
@@ -108,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    /// A word has one use; only arm64 has the first argument and the result in one.
+    /// Each word has one use, except that arm64 keeps the first argument and the result in one register.
     #[test]
     fn no_register_is_two_things() {
         for (layout, shared) in [(X86_64, 0), (AARCH64, 1)] {

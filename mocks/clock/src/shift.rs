@@ -1,7 +1,7 @@
-//! The changes of a running clock: it jumps, or it drifts.
+//! Changes of a running clock: a jump or a drift.
 //!
-//! Pure. A shift has an instant, so that programs that begin later agree with the others. The monotonic clock of a
-//! process never goes back: a slower speed begins a little later, a faster one at once, and only the wall clock jumps
+//! Pure. A change has an instant, so that programs that start later have the same clock. The monotonic clock of a
+//! process never goes back. A faster speed begins at once, a slower speed a little later, and only the wall clock jumps
 //! back.
 
 use std::fmt;
@@ -11,25 +11,25 @@ use crate::clock::{CLOCKS, Clock, SPEED_BITS};
 
 /// The longest jump: ten years.
 pub const JUMP_NS_MAX: i64 = 10 * 365 * 86_400 * 1_000_000_000;
-/// The largest drift, in millionths: half as fast, or half as fast again.
+/// The largest drift, in millionths: the clock runs half as fast, or half as fast again.
 pub const DRIFT_PPM_MAX: i32 = 500_000;
-/// A slower speed begins this much later: until then every program has got it.
+/// The delay of a slower speed in nanoseconds; within that time every program gets the change.
 const SLOWER_AFTER_NS: i64 = 250_000_000;
 const MILLION: i128 = 1_000_000;
 
 /// A change of a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shift {
-    /// Nanoseconds of the program are added at once.
+    /// Adds nanoseconds to the program's time at once.
     Jump {
         /// The clocks that jump.
         of: Which,
-        /// The length; negative only for [`Which::Wall`].
+        /// The length of the jump in nanoseconds; negative only for [`Which::Wall`].
         by_ns: i64,
     },
-    /// The clock runs this many millionths faster than its rate, or slower.
+    /// The clock runs by this many millionths faster or slower than its rate.
     Drift {
-        /// 0 returns to the rate.
+        /// Millionths; 0 ends the drift.
         ppm: i32,
     },
 }
@@ -37,11 +37,11 @@ pub enum Shift {
 /// Clocks that jump together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// The wall clock, as after somebody set it.
+    /// The wall clock, as if an administrator set it.
     Wall,
-    /// The wall clock and the boot-time clock, but not the monotonic clock, as after the machine was suspended.
+    /// The wall clock and the boot-time clock, but not the monotonic clock, as after a suspend of the machine.
     Suspended,
-    /// All of them, as after a virtual machine was stopped and caught up.
+    /// All clocks, as after a pause of a virtual machine.
     All,
 }
 
@@ -52,7 +52,7 @@ pub struct Told {
     pub shift: Shift,
 }
 
-/// Why a line is no shift.
+/// Why a line is no change of the clock: the line, and the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is no change of a clock: write `AT jump wall|suspended|all NANOSECONDS` or `AT drift MILLIONTHS`, {1}")]
 pub struct Error(String, &'static str);
@@ -114,7 +114,7 @@ impl FromStr for Told {
 }
 
 impl Clock {
-    /// The clock after a shift. All origins have the same age as that of the monotonic clock.
+    /// The clock after a change. The origins of all clocks are equally old.
     pub fn shifted(&self, told: Told) -> Self {
         let mut shifted = *self;
         match told.shift {
@@ -214,9 +214,9 @@ mod tests {
     }
 
     proptest! {
-        /// For any shifts, and any order in which threads read the old clock and the new one around them, the monotonic
-        /// clock does not go back, as long as every program is updated in time. The change before may not have begun. A
-        /// thread may read the kernel's time, be delayed while the clock is changed, and use the new one.
+        /// For any changes of the clock, the monotonic clock does not go back, in whatever order threads read the old
+        /// and the new clock. Every program must be updated in time. The previous change may not have begun. A thread
+        /// may read the kernel's time, be delayed during a change, and then use the new clock.
         #[test]
         fn the_monotonic_clock_never_goes_back(
             rate in 1_u32..1000, from in -500_000_i32..500_000, to in -500_000_i32..500_000, jump in 0_i64..1 << 50,

@@ -1,34 +1,35 @@
-//! Room in a program's own memory for the times that the kernel reads instead of the program's.
+//! Room in a program's own memory for the changed times that the kernel reads instead of the program's times.
 //!
-//! A change of the program's own words would be visible to all its threads at once, and they may be in read-only
-//! memory. So the first stack of a program is moved down a little before it starts, which needs no call in its name,
-//! and the gap is free for the tracer.
+//! The tracer must not change the program's own words: all its threads would see the change, and the words may be in
+//! read-only memory. Before a program starts, its first stack is therefore moved down a little. No system call is
+//! needed, and the tracer uses the gap.
 
 use crate::change::{Memory, SCRATCH_BYTES};
 use crate::places::PLACES;
 
-/// The kernel maps 128 KiB below the arguments.
+/// Length of the gap; the kernel maps 128 KiB below the arguments.
 const HOLE_BYTES: u64 = 64 << 10;
 const _: () = assert!(PLACES < HOLE_BYTES / SCRATCH_BYTES, "every thread has its own place in the hole");
-/// Arguments and variables are pointers here; a command line of 2 MiB has at most this many words.
+/// Limit of the words that are read. Arguments and variables are pointers on the stack; a command line of 2 MiB has at
+/// most this many.
 const WORDS_MAX: usize = 1 << 18;
 const CHUNK_WORDS: usize = 128;
-/// `AT_SYSINFO_EHDR`, under which a program finds the kernel's page.
+/// `AT_SYSINFO_EHDR`, the key under which a program finds the vDSO.
 const PAGE: u64 = 33;
 
 /// The start of a program after its stack was moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moved {
-    /// The new beginning of the stack.
+    /// The address of the moved stack.
     pub stack: u64,
-    /// The address of the first place.
+    /// The address of the gap, with the first memory slot.
     pub hole: u64,
-    /// The address of the kernel's page; 0 if there is none.
+    /// The address of the vDSO; 0 if there is none.
     pub page: u64,
 }
 
-/// Moves down the data that the kernel put on a new program's stack; `None` if its layout is unknown, or there is no
-/// room.
+/// Moves the data that the kernel put on a new program's stack down; `None` if its layout is unknown or no room is
+/// left.
 pub fn make_room(stack: u64, memory: &impl Memory) -> Option<Moved> {
     let words = first_words(stack, memory)?;
     let page = page(&words)?;
@@ -39,8 +40,8 @@ pub fn make_room(stack: u64, memory: &impl Memory) -> Option<Moved> {
     Some(Moved { stack: below, hole, page })
 }
 
-/// The number of arguments, the arguments, a zero, the variables, a zero, and the kernel's pairs, up to a pair of
-/// zeros.
+/// The words on a new program's stack: the number of arguments, the arguments, a zero, the variables, a zero, and the
+/// kernel's key-value pairs up to a pair of zeros.
 fn first_words(stack: u64, memory: &impl Memory) -> Option<Vec<u64>> {
     let mut words: Vec<u64> = Vec::new();
     let mut ends = End::default();
@@ -60,10 +61,10 @@ fn first_words(stack: u64, memory: &impl Memory) -> Option<Vec<u64>> {
     None
 }
 
-/// The progress of the reader.
+/// The progress of reading those words.
 #[derive(Default)]
 struct End {
-    /// The beginning of the pairs, once the variables have ended.
+    /// The position of the first key-value pair, once the end of the variables was read.
     pairs: Option<usize>,
 }
 

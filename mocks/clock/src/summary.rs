@@ -1,46 +1,47 @@
-//! The final report of a tracer: its counts, and whether the rate was higher than this machine can follow.
+//! The final report of a tracer: its counts, and whether this machine was too slow for the rate.
 
 use std::path::Path;
 
-/// The time to wake a thread on a machine that is not idle: waits shorter than this take longer than their share.
+/// The time to wake a thread on a machine that is not idle. A shorter wait takes longer than the program's clock
+/// allows.
 pub const RESOLUTION_NS: i128 = 60_000;
 
-/// The rate is judged from this many waits on.
+/// Least number of waits for a judgement of the rate.
 const WAITS_TO_JUDGE: u64 = 1000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Summary {
-    /// Stops of threads.
+    /// How often a thread stopped for the tracer.
     pub stops: u64,
-    /// Waits whose limit was shortened.
+    /// Number of waits whose limit was shortened.
     pub waits: u64,
-    /// The number of those that became shorter than the time to wake a thread.
+    /// Number of shortened waits that became shorter than the time to wake a thread.
     pub too_short: u64,
-    /// Programs with the changed clock.
+    /// Number of programs that got the changed clock.
     pub programs: u64,
-    /// CPU time of the tracer.
+    /// CPU time of the tracer, in milliseconds.
     pub cpu_ms: u64,
 }
 
 impl Summary {
-    /// Adds waits that the threads themselves counted.
+    /// Adds waits that the threads counted themselves.
     pub(crate) fn add(&mut self, waits: u64, too_short: u64) {
         self.waits += waits;
         self.too_short += too_short;
     }
 
-    /// Counts a wait of `real_ns`, which the program meant to last `own_ns`.
+    /// Counts a wait of `real_ns`, which is `own_ns` by the program's clock.
     pub(crate) fn count(&mut self, real_ns: i128, own_ns: i128) {
         self.waits += 1;
         self.too_short += u64::from(real_ns < RESOLUTION_NS && own_ns >= RESOLUTION_NS);
     }
 
-    /// Whether the rate is too high: most waits are longer than they should be.
+    /// Whether the rate is too high: most waits take longer than they should by the program's clock.
     pub(crate) fn is_too_fast(&self) -> bool {
         self.waits >= WAITS_TO_JUDGE && self.too_short > self.waits / 2
     }
 
-    /// Writes it as one line of JSON.
+    /// Writes the summary as one line of JSON.
     pub(crate) fn write(&self, path: &Path) -> std::io::Result<()> {
         let Self { stops, waits, too_short, programs, cpu_ms } = self;
         let line = format!(

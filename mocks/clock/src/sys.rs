@@ -1,7 +1,7 @@
-//! The kernel's functions for a tracer that no safe crate offers completely.
+//! System calls of a tracer that no safe crate offers completely.
 //!
-//! The only file of this crate with `unsafe`. `nix` has no real-time signals, which a tracer must pass on, and `rustix`
-//! no `ptrace`.
+//! The only file of this crate with `unsafe`. `nix` lacks real-time signals, which a tracer must pass on, and `rustix`
+//! lacks `ptrace`.
 
 #![expect(unsafe_code, reason = "ptrace, fork and the memory of another process; the reason is beside each")]
 
@@ -12,34 +12,34 @@ use crate::registers::{HERE, Registers, WORDS};
 #[cfg(target_arch = "x86_64")]
 use crate::room::{SETS, WHICH};
 
-/// The set of general registers, `NT_PRSTATUS`.
+/// The set of general registers (`NT_PRSTATUS`).
 const GENERAL: libc::c_int = 1;
-/// The number of the call, `NT_ARM_SYSTEM_CALL`, which arm64 keeps beside its registers.
+/// The set with the number of the system call (`NT_ARM_SYSTEM_CALL`), which arm64 keeps outside its registers.
 #[cfg(target_arch = "aarch64")]
 const SYSTEM_CALL: libc::c_int = 0x404;
 
-/// The number of a thread or process.
+/// The id of a thread or process.
 pub type Tid = i32;
 
-/// How a stopped thread goes on.
+/// How far a stopped thread runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Go {
-    /// Until its next stop.
+    /// The thread runs until its next stop.
     On,
-    /// Until the next call begins or ends.
+    /// The thread runs until its next system call begins or ends.
     ToCall,
 }
 
-/// The report of a thread.
+/// The kernel's report about a traced thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Report {
     /// The thread has ended.
     Gone,
-    /// The thread stopped: the signal, and the event or 0.
+    /// The thread stopped. `event` is 0 if the stop is no ptrace event.
     Stopped { signal: i32, event: i32 },
 }
 
-/// The side of [`fork`] on which the caller is.
+/// The process in which [`fork`] returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Parent(Tid),
@@ -76,7 +76,7 @@ unsafe extern "C" {
     static longhaul_clock_detour_end: u8;
 }
 
-/// The code of waits that need no stop, and offsets in it.
+/// The code for waits without a stop, and offsets in it.
 #[derive(Debug, Clone)]
 pub struct DetourCode {
     pub bytes: Vec<u8>,
@@ -85,7 +85,7 @@ pub struct DetourCode {
     pub data: usize,
 }
 
-/// The code of waits that need no stop; `None` on a CPU without it.
+/// The code for waits without a stop; `None` on a CPU without such code.
 #[cfg(target_arch = "x86_64")]
 #[expect(clippy::unnecessary_wraps, reason = "arm64 has none")]
 pub fn detour_code() -> Option<DetourCode> {
@@ -103,13 +103,13 @@ pub fn detour_code() -> Option<DetourCode> {
     Some(DetourCode { bytes, call, done, data })
 }
 
-/// The code of waits that need no stop; `None` on a CPU without it.
+/// The code for waits without a stop; `None` on a CPU without such code.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn detour_code() -> Option<DetourCode> {
     None
 }
 
-/// The code of the page as it was built, and offsets in it.
+/// The code that is added to the vDSO, as it was built, and offsets in it.
 #[derive(Debug, Clone)]
 pub struct Code {
     pub bytes: Vec<u8>,
@@ -134,7 +134,7 @@ pub fn code() -> Code {
     }
 }
 
-/// Makes a copy of this process. The caller must make sure that it has one thread.
+/// Makes a copy of this process. The caller must make sure that the process has only one thread.
 pub fn fork() -> Result<Side> {
     // SAFETY: with one thread no lock can be held by another, so that the child may do whatever this process may.
     match unsafe { libc::fork() } {
@@ -144,7 +144,7 @@ pub fn fork() -> Result<Side> {
     }
 }
 
-/// Closes every file from that number on.
+/// Closes all file descriptors from this number on.
 pub fn close_from(first: BorrowedFd<'_>) {
     let after = first.as_raw_fd().cast_unsigned() + 1;
     // SAFETY: the caller owns none of them any more: it is a copy that was made to trace, and opens its own afterwards.
@@ -158,8 +158,8 @@ pub fn exit_at_once(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Waits for the next report of any traced thread; `None` without `block` if there is none. An error means that there
-/// is no such thread any more.
+/// Waits for the next report of any traced thread. Without `block`, returns `None` if no report is ready. An error
+/// means that no traced thread is left.
 pub fn wait(block: bool) -> Result<Option<(Tid, Report)>> {
     wait_for(-1, block)
 }
@@ -192,7 +192,7 @@ pub fn seize(pid: Tid, options: libc::c_int) -> Result<()> {
     request(libc::PTRACE_SEIZE, pid, 0, usize::try_from(options).unwrap_or(0))
 }
 
-/// Lets a stopped thread go on, and delivers a signal if that is not 0.
+/// Lets a stopped thread run, and delivers a signal unless it is 0.
 pub fn go(tid: Tid, how: Go, signal: i32) -> Result<()> {
     let kind = match how {
         Go::On => libc::PTRACE_CONT,
@@ -206,14 +206,14 @@ pub fn listen(tid: Tid) -> Result<()> {
     request(libc::PTRACE_LISTEN, tid, 0, 0)
 }
 
-/// The message of an event: a new thread's number, or the former one of a thread that runs a new program.
+/// The message of a ptrace event: the id of a new thread, or the former id of a thread that runs a new program.
 pub fn message(tid: Tid) -> Result<u64> {
     let mut message: libc::c_ulong = 0;
     request(libc::PTRACE_GETEVENTMSG, tid, 0, (&raw mut message).addr())?;
     Ok(message)
 }
 
-/// The registers of a stopped thread; `None` for a 32-bit one.
+/// The registers of a stopped thread; `None` for a 32-bit thread.
 pub fn registers(tid: Tid) -> Result<Option<Registers>> {
     let mut registers = Registers { words: [0; WORDS] };
     let mut vector = libc::iovec { iov_base: registers.words.as_mut_ptr().cast(), iov_len: WORDS * 8 };
@@ -228,7 +228,7 @@ pub fn set_registers(tid: Tid, registers: &Registers) -> Result<()> {
     request(libc::PTRACE_SETREGSET, tid, usize::try_from(GENERAL).unwrap_or(0), (&raw mut vector).addr())
 }
 
-/// Replaces the call that a thread is about to make; -1 for none.
+/// Replaces the system call that a thread is about to make; -1 means no call.
 #[cfg(target_arch = "aarch64")]
 pub fn set_call(tid: Tid, number: i64) -> Result<()> {
     let mut number = i32::try_from(number).unwrap_or(-1);
@@ -236,15 +236,15 @@ pub fn set_call(tid: Tid, number: i64) -> Result<()> {
     request(libc::PTRACE_SETREGSET, tid, usize::try_from(SYSTEM_CALL).unwrap_or(0), (&raw mut vector).addr())
 }
 
-/// Here the number is one of the registers.
+/// Does nothing: on this CPU the number of the call is one of the registers.
 #[cfg(not(target_arch = "aarch64"))]
 #[expect(clippy::unnecessary_wraps, reason = "arm64 asks the kernel")]
 pub fn set_call(_tid: Tid, _number: i64) -> Result<()> {
     Ok(())
 }
 
-/// Writes a word into memory that the program itself may not write, such as shared code, of which the program gets its
-/// own copy.
+/// Writes a word into memory that the program itself must not write, such as shared code. The program then gets its own
+/// copy of the memory page.
 pub fn poke(tid: Tid, address: u64, word: u64) -> Result<()> {
     let [address, word] = [address, word].map(|value| usize::try_from(value).unwrap_or(usize::MAX));
     request(libc::PTRACE_POKEDATA, tid, address, word)
@@ -272,7 +272,7 @@ pub fn read(tid: Tid, address: u64, into: &mut [u8]) -> Option<()> {
     (usize::try_from(count) == Ok(into.len())).then_some(())
 }
 
-/// Writes memory that the process may write itself.
+/// Writes memory that the process itself may write.
 pub fn write(tid: Tid, address: u64, bytes: &[u8]) -> Option<()> {
     let here = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let there = libc::iovec { iov_base: std::ptr::without_provenance_mut(usize::try_from(address).ok()?), ..here };
@@ -281,14 +281,14 @@ pub fn write(tid: Tid, address: u64, bytes: &[u8]) -> Option<()> {
     (usize::try_from(count) == Ok(bytes.len())).then_some(())
 }
 
-/// The error of `epoll_pwait2` with an invalid file.
+/// The error of `epoll_pwait2` with an invalid file descriptor.
 pub fn epoll_pwait2_of_nothing() -> Option<i32> {
     // SAFETY: the file is invalid, and there is room for no event and no time: the kernel writes nothing.
     let result = unsafe { libc::syscall(crate::calls::EPOLL_PWAIT2, -1, 0, 1, 0, 0, 0) };
     (result == -1).then(|| Error::last_os_error().raw_os_error()).flatten()
 }
 
-/// Seconds and nanoseconds of one of the kernel's clocks.
+/// Reads one of the kernel's clocks: seconds and nanoseconds.
 pub fn reading(clock: i32) -> Option<[i64; 2]> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes one time to where it may.

@@ -1,7 +1,7 @@
-//! The tracer: one loop over the reports of threads.
+//! The tracer: one loop over the kernel's reports about threads.
 //!
-//! Owns the state of each thread during a call. [`crate::plan`] decides the change of a call, [`crate::finish`] the
-//! step after it.
+//! Owns the state of each thread during a call. [`crate::plan`] decides how a call is changed, and [`crate::finish`]
+//! does the step after the call.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ mod thread;
 
 use thread::{Again, Pending, Process, Seen, Thread};
 
-/// Every descendant is followed, and killed with the tracer.
+/// The options of `ptrace`: all descendants are traced, and all are killed if the tracer ends.
 pub const OPTIONS: libc::c_int = libc::PTRACE_O_EXITKILL
     | libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_TRACEEXEC
@@ -37,22 +37,22 @@ pub const OPTIONS: libc::c_int = libc::PTRACE_O_EXITKILL
     | libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_TRACEVFORK
     | libc::PTRACE_O_TRACESECCOMP;
-/// The signal that marks a stop at a call.
+/// The signal that reports a stop at a system call.
 const AT_CALL: i32 = libc::SIGTRAP | 0x80;
-/// How long processes may outlive the started program: long enough for a shell's children to end with it.
+/// How long processes may outlive the started program before they are killed; long enough for the children of a shell.
 const GRACE: Duration = Duration::from_secs(1);
-/// Printed once.
+/// The message for a rate that is too high, printed once.
 const TOO_FAST: &str = "most waits have become shorter than waking a thread takes here: the program is not as fast as its clock, and a \
                         lower rate would tell as much in the same time";
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// The parts that every program gets on this machine.
+/// The code and data that every program on this machine gets.
 #[derive(Debug)]
 pub struct Machine {
     pub patch: Patch,
-    /// Code for waits that need no stop, if the CPU has it.
+    /// The code for waits without a stop, if the CPU has such code.
     pub detour: Option<Detour>,
-    /// Whether `epoll_pwait2` works here.
+    /// Whether the kernel has `epoll_pwait2`.
     pub has_fine_epoll: bool,
 }
 
@@ -60,10 +60,10 @@ pub struct Machine {
 pub struct Tracer {
     live: Arc<Live>,
     machine: Machine,
-    /// The program that was started.
+    /// The id of the started program.
     root: Tid,
     threads: HashMap<Tid, Thread>,
-    /// New threads whose stop came before the report of their parent, and the signal of that stop.
+    /// New threads that stopped before their parent reported them, and the signal of that stop.
     early: HashMap<Tid, i32>,
     places: Places,
     said: HashSet<&'static str>,
@@ -149,7 +149,7 @@ impl Tracer {
         }
     }
 
-    /// An error means that the thread was killed meanwhile, which is reported separately.
+    /// Lets a thread run. An error means that the thread was killed meanwhile; the kernel reports that separately.
     fn go(&mut self, tid: Tid, signal: i32) {
         let is_awaited =
             self.threads.get(&tid).is_some_and(|thread| thread.pending.is_some() || thread.again.is_some());
@@ -174,7 +174,7 @@ impl Tracer {
         self.go(parent, 0);
     }
 
-    /// A process runs a new program: it has one thread left, which has the process's number.
+    /// A process runs a new program: only one thread is left, with the process's id.
     fn new_program(&mut self, pid: Tid) {
         let former = sys::message(pid).ok().and_then(|former| Tid::try_from(former).ok()).unwrap_or(pid);
         let place = self.threads.remove(&former).map_or(Place::FIRST, |thread| thread.place);
@@ -212,7 +212,7 @@ impl Tracer {
         }
     }
 
-    /// Prepares memory and page of a program that has not run yet.
+    /// Prepares the memory and the vDSO of a program that has not run yet.
     fn give_clock(&self, pid: Tid, mut registers: Registers) -> Result<Process, String> {
         let odd = |what: &str| format!("{} {what}", program::of_process(pid).display());
         let process = Process::default();
@@ -228,7 +228,7 @@ impl Tracer {
         Ok(Process::new(moved.hole, moved.page..moved.page + self.machine.patch.length))
     }
 
-    /// A thread is about to make a call of the table.
+    /// Handles a thread that is about to make a call of the table.
     fn before_call(&mut self, tid: Tid) {
         let Ok(Some(registers)) = sys::registers(tid) else { return self.go(tid, 0) };
         self.count_of(tid, &registers);
@@ -296,7 +296,7 @@ impl Tracer {
         self.go(tid, 0);
     }
 
-    /// A changed call has ended, or one begins after a poll that the kernel may make again.
+    /// Handles the end of a changed call, or the next call after a poll that the kernel may repeat.
     fn at_call(&mut self, tid: Tid) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let Ok(Some(now)) = sys::registers(tid) else { return self.go(tid, 0) };

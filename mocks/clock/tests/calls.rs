@@ -1,4 +1,4 @@
-//! Tests of every kind of call with a time in it, made by an unmodified program.
+//! Tests of every kind of call with a time, made by an unmodified program.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -11,14 +11,15 @@ mod support;
 
 use support::{compiled, under};
 
-/// Lower than in other tests: times in whole seconds may then be late by a few tenths of a real one.
+/// Lower than in other tests, because times in whole seconds may be late by a few tenths of a real second.
 const RATE: u32 = 10;
-/// Calls at once: they mostly wait.
+/// Number of calls that run at the same time, most of them waiting.
 const AT_ONCE: usize = 12;
-/// Ten seconds of the program's time are one real second; a call that was forgotten takes ten real ones.
+/// Longest real time of a call. Ten seconds of the program take one real second; without conversion a call takes ten
+/// real seconds.
 const REAL_MAX: Duration = Duration::from_secs(8);
 
-/// The names that the program accepts: those behind `IS("`.
+/// The names of calls that the test program accepts, read from its source (`IS("…`).
 fn names() -> Vec<&'static str> {
     let source = include_str!("programs/calls.c");
     let mut names: Vec<_> = source.split("IS(\"").skip(1).filter_map(|text| text.split('"').next()).collect();
@@ -27,7 +28,7 @@ fn names() -> Vec<&'static str> {
     names
 }
 
-/// The error of one call, if there is one.
+/// Runs one call; returns its error, if it has one.
 fn played(name: &str, command: &mut Command) -> Option<String> {
     let began = Instant::now();
     let output = command.arg(name).output().unwrap();
@@ -40,7 +41,7 @@ fn played(name: &str, command: &mut Command) -> Option<String> {
     (!is_right).then(|| format!("{name}: {} after {took:?}: {said}", output.status))
 }
 
-/// Runs all calls, several at a time.
+/// Runs all calls, several at the same time, and returns their errors.
 fn all_of(program: &Path) -> Vec<String> {
     let names = names();
     assert!(names.len() > 40, "{names:?}");
@@ -62,7 +63,7 @@ fn every_call_is_as_with_a_usual_clock() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Also without shared libraries.
+/// Every call of a statically linked program takes the right time.
 #[test]
 fn every_call_of_a_static_program_is_as_with_a_usual_clock() {
     let folder = tempfile::tempdir().unwrap();
@@ -71,7 +72,7 @@ fn every_call_of_a_static_program_is_as_with_a_usual_clock() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The test notices a forgotten call: without the clock every one of them takes its ten seconds.
+/// The test fails for a call that is not converted: without the faster clock every call takes its ten seconds.
 #[test]
 #[ignore = "slow"]
 fn a_call_that_was_forgotten_is_noticed() {

@@ -1,4 +1,4 @@
-//! Tests that repeated waits at one site of a program need no stop, even under disturbances.
+//! Tests that repeated waits at the same system-call instruction stop once, even under disturbances.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -10,7 +10,7 @@ mod support;
 
 use support::{PROGRAMS, RATE, compiled, under};
 
-/// A number of the summary that the tracer writes when all programs have ended.
+/// A number of the summary that the tracer writes at its end.
 fn said(summary: &Path, key: &str) -> u64 {
     let end = Instant::now() + Duration::from_secs(10);
     let text = loop {
@@ -24,7 +24,7 @@ fn said(summary: &Path, key: &str) -> u64 {
     value.unwrap().parse().unwrap()
 }
 
-/// Runs one kind of the program; returns the number of stops.
+/// Runs one part of the test program; returns the number of stops.
 fn stops(program: &Path, kind: &str) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let summary = folder.path().join("summary");
@@ -41,7 +41,7 @@ fn all_kinds(program: &Path) {
     }
 }
 
-/// Three thousand sleeps.
+/// Three thousand sleeps at one instruction need few stops.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn a_wait_that_was_seen_does_not_stop_again() {
@@ -55,8 +55,8 @@ fn a_wait_that_was_seen_does_not_stop_again() {
     }
 }
 
-/// Handlers that wait and handlers that jump out, wrong addresses, stops, more threads than places, children that share
-/// memory.
+/// Disturbed waits take the right time. The disturbances are handlers that wait or jump out, wrong addresses, stops,
+/// more threads than memory slots, and children that share memory.
 #[test]
 fn what_disturbs_a_wait_is_as_without_a_clock() {
     let folder = tempfile::tempdir().unwrap();
@@ -71,7 +71,7 @@ fn what_disturbs_a_wait_of_a_static_program_is_as_without_a_clock() {
     all_kinds(&program);
 }
 
-/// Timers of a Go program, whose scheduler waits in one instruction for all its calls.
+/// The timers of a Go program need few stops: Go's scheduler waits in one instruction for all of them.
 #[cfg(target_arch = "x86_64")]
 #[test]
 #[ignore = "slow"]

@@ -1,5 +1,5 @@
-//! Tests of random programs of sleeps, timers, selects and threads: under a faster clock they take as long by their own
-//! clock as normally.
+//! Tests of random programs of sleeps, timers, selects and threads. By their own clock they take the same time under a
+//! faster clock as under the normal one.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -16,15 +16,16 @@ mod support;
 
 use support::{compiled, under};
 
-/// Programs to try; with their lengths they take at most 15 s.
+/// Number of random programs; with their lengths they take at most 15 s.
 const PROGRAMS: u32 = 25;
-/// The time to wake a thread on a busy machine, in real time, for each step: the stated error of a plan.
+/// The allowed delay of each step in real time: the time to wake a thread on a busy machine.
 const WAKING: Duration = Duration::from_millis(40);
-/// Late runs that are allowed in all, each of which is repeated: a machine that stands still makes one late now and
-/// then. A wrong clock makes each run late, and a clock that loses a wakening now and then exceeds this number.
+/// Number of late runs that are allowed in total; each late run is repeated. A machine that stands still makes one run
+/// late now and then. With a wrong clock every run is late, and a clock that sometimes loses a wake-up exceeds this
+/// number.
 const LATE: u32 = 2;
 
-/// A thread: its waits, each with milliseconds of its own time.
+/// One thread of a random program: its waits, each with milliseconds of the program's time.
 type Thread = Vec<(char, u64)>;
 
 fn programs() -> impl Strategy<Value = Vec<Thread>> {
@@ -32,7 +33,7 @@ fn programs() -> impl Strategy<Value = Vec<Thread>> {
     prop::collection::vec(prop::collection::vec(step, 1..5), 1..6)
 }
 
-/// The form that the program reads: `s100,p20;t5`.
+/// The waits in the form that the test program reads: `s100,p20;t5`.
 fn text(threads: &[Thread]) -> String {
     let thread = |thread: &Thread| thread.iter().map(|(kind, ms)| format!("{kind}{ms}")).collect::<Vec<_>>().join(",");
     threads.iter().map(thread).collect::<Vec<_>>().join(";")
@@ -45,8 +46,8 @@ fn own(command: &mut Command, text: &str) -> Duration {
     Duration::from_nanos(String::from_utf8(output.stdout).unwrap().trim().parse().unwrap())
 }
 
-/// For every program and rate, its own time is at least the plan's and at most that plus the wakings' share. The same
-/// holds for its real time, divided by the rate.
+/// For every program and rate, the time by its own clock is at least the plan's, and longer by at most the allowed
+/// delay of the steps. The real time is at least the plan's divided by the rate.
 #[test]
 fn plans_take_their_own_time_at_every_rate() {
     let folder = tempfile::tempdir().unwrap();
@@ -78,8 +79,8 @@ fn plans_take_their_own_time_at_every_rate() {
     outcome.unwrap();
 }
 
-/// A clock that is not scaled at all is noticed: the program takes as long by its own clock, and thirty times as long
-/// by the real one.
+/// A clock that is not faster is noticed: the program takes the planned time by its own clock, but thirty times the
+/// expected real time.
 #[test]
 fn a_clock_of_usual_speed_is_noticed() {
     let folder = tempfile::tempdir().unwrap();

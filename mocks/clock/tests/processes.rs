@@ -1,4 +1,4 @@
-//! Tests that threads, processes, signals and ends are the same as without the clock.
+//! Tests that threads, processes, signals and exits are the same as without the faster clock.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -14,7 +14,7 @@ mod support;
 
 use support::{RATE, compiled, has, shell, under};
 
-/// Enough for a machine with other work.
+/// The deadline of a condition, long enough for a machine with other work.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Waits until a condition holds.
@@ -36,14 +36,14 @@ fn state(pid: Pid) -> Option<char> {
     text.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
-/// The tracer of a process.
+/// The id of the process that traces a process.
 fn tracer(pid: Pid) -> Option<Pid> {
     let text = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("TracerPid:"))?;
     line.trim().parse().ok().and_then(Pid::from_raw)
 }
 
-/// A sleep of an hour under the clock, at the highest rate that still leaves two real minutes.
+/// Starts a sleep of an hour under a rate that leaves two real minutes.
 fn sleeping() -> Child {
     let child = under(RATE, Path::new("sleep")).arg("3600").process_group(0).spawn().unwrap();
     let pid = pid(&child);
@@ -77,7 +77,7 @@ fn ends_are_as_without() {
     assert_eq!(crashed.signal(), Some(11));
 }
 
-/// Its number, group, parent, files and arguments are those without the clock.
+/// The process id, group, parent, files and arguments of the program are the same as without the clock.
 #[test]
 fn the_program_is_who_was_started() {
     // The inherited files of this process count in both: the two lists are compared.
@@ -105,7 +105,7 @@ fn a_killed_group_is_gone_and_so_is_its_tracer() {
     until("the tracer has ended", || state(tracer).is_none_or(|state| state == 'Z'));
 }
 
-/// Programs that start one after the other have one clock if they get the same beginning.
+/// Programs that start at different times show the same time if their clocks have the same beginning.
 #[test]
 fn programs_that_begin_later_have_the_same_clock() {
     let since = mock_clock::now().to_string();
@@ -143,7 +143,7 @@ fn a_stopped_program_stays_stopped_until_it_is_continued() {
     assert_eq!(child.wait().unwrap().signal(), Some(15));
 }
 
-/// The program dies with its starter, if that is requested.
+/// The program ends with its starter if that is requested.
 #[test]
 fn a_program_ends_with_its_parent() {
     let clock = env!("CARGO_BIN_EXE_longhaul-clock");
@@ -192,8 +192,8 @@ fn what_cannot_be_done_is_said() {
     assert!(text.contains("a faster clock needs ptrace, which is forbidden here"), "{text}");
 }
 
-/// A call of another ABI, whose times cannot be read: the program gets "no such call", and the message for the user
-/// names the program.
+/// An x32 call, whose times the tracer cannot read, fails with "no such call". The message to the user names the
+/// program.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn a_call_of_x32_is_refused_by_name() {
@@ -206,13 +206,13 @@ fn a_call_of_x32_is_refused_by_name() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("calls of x32 are refused"), "{output:?}");
 }
 
-/// `ENOSYS`
+/// The number of the error `ENOSYS`.
 #[cfg(target_arch = "x86_64")]
 fn libc_enosys() -> i32 {
     rustix::io::Errno::NOSYS.raw_os_error()
 }
 
-/// A whole program of 32 bits, which ends at once.
+/// The bytes of a 32-bit program that ends at once.
 fn narrow() -> Vec<u8> {
     let code = [0x31, 0xdb, 0xb8, 1, 0, 0, 0, 0xcd, 0x80];
     let word = |value: u32| value.to_le_bytes();
@@ -230,7 +230,7 @@ fn narrow() -> Vec<u8> {
     file
 }
 
-/// Both if it is started directly and if a shell starts it later.
+/// A 32-bit program is refused if it is started directly and if a shell starts it later.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn a_program_of_32_bits_is_ended_by_name() {
@@ -252,7 +252,7 @@ fn a_program_of_32_bits_is_ended_by_name() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "137\n");
 }
 
-/// A program that a shell starts later.
+/// A set-user-id program that a shell starts later is killed, with a message.
 #[test]
 fn a_set_user_id_program_is_ended_by_name() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -266,8 +266,8 @@ fn a_set_user_id_program_is_ended_by_name() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "137\n");
 }
 
-/// A program that writes another one in its own place while it runs, and becomes it: the file at that moment counts,
-/// and no process stays behind. The output ends only when all possible writers have ended.
+/// Tests a program that replaces its own file while it runs and then executes the file. The file's contents at that
+/// moment count, and no process stays behind. The output ends only when all possible writers have ended.
 #[test]
 fn a_file_that_is_replaced_while_it_runs_is_what_it_is_then() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -303,7 +303,7 @@ fn a_file_that_is_replaced_while_it_runs_is_what_it_is_then() {
     }
 }
 
-/// A static program with its own scheduler: libraries between program and C library do not reach it.
+/// A Go program is statically linked and has its own scheduler, so a preloaded library could not change its clock.
 #[test]
 #[ignore = "slow"]
 fn a_static_program_of_go_keeps_its_plan() {
@@ -321,7 +321,7 @@ fn a_static_program_of_go_keeps_its_plan() {
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }
 
-/// Timers of the virtual machine, in threads that park.
+/// Timers of the Java virtual machine, whose threads park, take the right time.
 #[test]
 #[ignore = "slow"]
 fn a_program_of_java_keeps_its_plan() {

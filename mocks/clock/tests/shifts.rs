@@ -1,5 +1,5 @@
-//! Tests of a clock that changes while programs run: it jumps or drifts, in all of their threads and children, and in
-//! later programs.
+//! Tests of clocks that jump or drift while programs run, in all threads and children, and in programs that start
+//! later.
 
 #![cfg(target_arch = "x86_64")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
@@ -17,12 +17,12 @@ mod support;
 
 use support::compiled;
 
-/// Enough for a machine with other work.
+/// The deadline of a condition, long enough for a machine with other work.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Two consecutive readings may be this far apart, for a thread that waited for a CPU.
+/// The largest difference between two consecutive readings in milliseconds; a thread may wait for a CPU between them.
 const APART_MS: i64 = 2000;
 
-/// The program, its control socket, and its output.
+/// The test program, its control socket, and its output.
 struct Played {
     child: Child,
     line: UnixStream,
@@ -54,7 +54,7 @@ impl Played {
         String::from_utf8(answer).unwrap().trim().to_owned()
     }
 
-    /// The output of each process, once both have written a line for which `holds` is true.
+    /// The last output of each process, as soon as both processes have written a line for which `holds` is true.
     fn until(&self, holds: impl Fn([i64; 3]) -> bool) -> BTreeMap<String, [i64; 3]> {
         let mut found = BTreeMap::new();
         while found.len() < 2 {
@@ -101,8 +101,8 @@ fn clocks_jump_in_all_threads_and_children() {
     }
 }
 
-/// A hundred changes, more than there are sets for them, while three threads of each process look. Processes get a jump
-/// one after the other, microseconds apart, so only within a process the clock never goes back.
+/// Makes a hundred changes, more than the sets of clock data, while three threads of each process read the clock.
+/// Processes get a jump one after the other, microseconds apart, so the test compares readings only within a process.
 #[test]
 fn the_monotonic_clock_never_goes_back() {
     let folder = tempfile::tempdir().unwrap();
@@ -114,7 +114,7 @@ fn the_monotonic_clock_never_goes_back() {
     }
 }
 
-/// Earlier changes count for a new program too.
+/// A program that starts later also gets the earlier changes.
 #[test]
 fn a_program_that_begins_later_has_the_same_clock() {
     let told = |shift: &str| {
@@ -127,8 +127,7 @@ fn a_program_that_begins_later_has_the_same_clock() {
     assert!((ahead - real - 7200).abs() < 20 && (back - real + 7200).abs() < 20, "{real}: {ahead} and {back}");
 }
 
-/// A change that has not begun has no effect yet: neither on the clock's reading nor on the end of a wait for an
-/// instant.
+/// A change with a future beginning has no effect yet, neither on readings of the clock nor on waits for an instant.
 #[test]
 fn a_change_that_is_to_come_changes_nothing_yet() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,8 @@
-//! The facts that all parts of the harness share: a committed version of an object, and proof that a client saw it.
+//! The types that all crates of the harness share: a committed version of an object, and the proof that a client saw
+//! it.
 //!
-//! Owns the types and their spelling, so that no part has a copy of its own and none can mix them up. It does no I/O
-//! and reads no clock: callers add times.
+//! Owns these types and their form in records, so that no crate defines its own. This crate does no I/O and reads no
+//! clock: callers add times.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -27,7 +28,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// `ADDED`, `MODIFIED` or `DELETED`, the type of a watch event.
+    /// The type of a watch event: `ADDED`, `MODIFIED` or `DELETED`.
     #[inline]
     pub const fn event_type(self) -> &'static str {
         match self {
@@ -44,39 +45,40 @@ impl fmt::Display for Change {
     }
 }
 
-/// `metadata.uid`: identifies an object independently of its name.
+/// `metadata.uid`, which identifies an object independent of its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct Uid(Arc<str>);
 
-/// `metadata.resourceVersion`: identifies a version. It is only compared for equality, because versions have no order.
+/// `metadata.resourceVersion`, which identifies a version. Revisions are compared only for equality, because they have
+/// no order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct Revision(Arc<str>);
 
-/// The place of a commit among all commits that the harness followed, ascending.
+/// The position of a commit among all commits that the harness followed, ascending.
 ///
-/// A place never comes from a resourceVersion, because a restored control plane reuses those and a real one has gaps
-/// between them:
+/// A position is never computed from a resourceVersion: a restored control plane reuses those, and a real control plane
+/// has gaps between them:
 ///
 /// ```compile_fail
 /// let version = facts::Revision::from("17");
 /// let place: facts::Order = version.into();
 /// ```
 ///
-/// [`Order::of_numbered`] is only for a source that promises that its revisions *are* the places.
+/// [`Order::of_numbered`] is only for a source whose revisions *are* positions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(inline)]
 pub struct Order(u64);
 
-/// A version of an object that was written to the control plane. Cloning it copies no text.
+/// A version of an object that was written to the control plane. A clone shares all texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Commit {
-    /// The place of the commit in the order of commits.
+    /// The position of the commit among all commits.
     pub order: Order,
     /// The resource, such as `packages.longhaul.dev`.
     #[serde(with = "text")]
@@ -92,7 +94,7 @@ pub struct Commit {
     pub name: Arc<str>,
     /// The object's uid.
     pub uid: Uid,
-    /// The version's resourceVersion; for a deletion, that of the deletion.
+    /// The resourceVersion of the version; for a deletion, the resourceVersion of the deletion.
     pub revision: Revision,
     /// The kind of change.
     pub change: Change,
@@ -102,7 +104,7 @@ pub struct Commit {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Observation {
-    /// The time at which the harness received it, in milliseconds of the run.
+    /// The time at which the harness received the observation, in milliseconds of the run.
     pub t_ms: u64,
     /// The object's uid, as the subject reported it.
     pub uid: Uid,
@@ -112,22 +114,23 @@ pub struct Observation {
     pub change: Change,
 }
 
-/// The progress of an object's controller: see [`Looks`].
+/// The progress that an object's controller has made; see [`Looks`].
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// `metadata.generation`; 0 if the resource has none.
+    /// `metadata.generation`; 0 if the resource has no generations.
     pub generation: i64,
-    /// The generation or version that the object repeats, if it does.
+    /// The generation or version that the object repeats, for example in `status.observedGeneration`.
     pub observed: Option<i64>,
-    /// Whether the object has the wanted finalizer.
+    /// Whether the object has the controller's finalizer.
     pub held: bool,
-    /// Whether its deletion was requested.
+    /// Whether the deletion of the object was requested.
     pub leaving: bool,
-    /// Whether the object has a finalizer of neither Kubernetes nor the harness: another controller has to remove it.
+    /// Whether the object has a finalizer that neither Kubernetes nor the harness set: another controller has to remove
+    /// it.
     pub guarded: bool,
 }
 
-/// Serialization of shared texts in records.
+/// Serialization of shared texts (`Arc<str>`) in records.
 mod text {
     use std::sync::Arc;
 
@@ -142,11 +145,11 @@ mod text {
     }
 }
 
-/// Declares the conversions of a type that wraps a text.
+/// Declares the conversions of a type that contains a text.
 macro_rules! meaning {
     ($name:ident) => {
         impl $name {
-            /// The original text.
+            /// The text as it was received.
             #[inline]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -176,7 +179,7 @@ macro_rules! meaning {
 meaning!(Uid);
 meaning!(Revision);
 
-/// Maps by uid accept a plain text as the key.
+/// Lets callers search maps with a `Uid` as the key by a plain text.
 impl Borrow<str> for Uid {
     fn borrow(&self) -> &str {
         &self.0
@@ -184,24 +187,24 @@ impl Borrow<str> for Uid {
 }
 
 impl Revision {
-    /// The revision of a store with numbers.
+    /// The revision of a store that numbers its revisions.
     pub fn of_number(number: u64) -> Self {
         Self(number.to_string().into())
     }
 
-    /// The number, if the control plane's revisions are numbers. A higher number does not prove a later commit.
+    /// The revision as a number, if the control plane uses numbers. A higher number does not prove a later commit.
     pub fn number(&self) -> Option<u64> {
         self.0.parse().ok()
     }
 }
 
 impl Order {
-    /// The place of a commit whose source numbers commits itself, each once and in their order.
+    /// The position of a commit whose source numbers commits itself, each once and in order.
     pub const fn of_numbered(number: u64) -> Self {
         Self(number)
     }
 
-    /// The place behind this one.
+    /// The position after this one.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
@@ -216,7 +219,7 @@ impl Order {
 mod tests {
     use super::*;
 
-    /// Records of all ages must be readable: the spelling never changes.
+    /// Records of all ages must be readable, so the form of these types in records never changes.
     #[test]
     fn facts_are_spelled_as_in_records() {
         let commit = Commit {

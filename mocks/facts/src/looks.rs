@@ -1,20 +1,20 @@
-//! The places in an object that show its controller's progress. Pure.
+//! The fields of an object that show its controller's progress. Pure.
 
 use serde_json::Value;
 
 use super::Progress;
 
-/// The field in which nearly every API keeps the generation that its controller has handled.
+/// The field in which nearly every API stores the generation that the controller has handled.
 const OBSERVED_GENERATION: &str = "/status/observedGeneration";
 
-/// The places in each object that show its controller's progress.
+/// The fields of each object that show its controller's progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Looks {
-    /// The path of the repeated generation or version, as for [`seek`].
+    /// The path of the field that repeats a generation or version; see [`seek`].
     pub observed: String,
     /// The controller's finalizer.
     pub finalizer: Option<String>,
-    /// Finalizers of the harness, which prove nothing about the controller.
+    /// Finalizers that the harness sets; they prove nothing about the controller.
     pub own: Vec<String>,
 }
 
@@ -25,7 +25,7 @@ impl Default for Looks {
 }
 
 impl Looks {
-    /// The progress that an object shows.
+    /// The progress of the controller that an object shows.
     pub fn at(&self, object: &Value) -> Progress {
         let meta = &object["metadata"];
         let finalizers = || meta["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -41,13 +41,13 @@ impl Looks {
     }
 }
 
-/// Whether the control plane itself removes this finalizer: those without a domain (`orphan`, `foregroundDeletion`),
-/// and those such as `kubernetes.io/pvc-protection`.
+/// Whether the control plane itself removes this finalizer: a finalizer without a domain (`orphan`,
+/// `foregroundDeletion`), or one such as `kubernetes.io/pvc-protection`.
 fn is_of_kubernetes(finalizer: &str) -> bool {
     finalizer.split_once('/').is_none_or(|(domain, _)| domain == "kubernetes.io" || domain.ends_with(".kubernetes.io"))
 }
 
-/// The value at a path: a JSON pointer (RFC 6901), in which a word such as `type=Ready` is the entry of a list whose
+/// The value at a path, which is a JSON pointer (RFC 6901). A segment such as `type=Ready` chooses the list entry whose
 /// `type` is `Ready`.
 pub fn seek<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     if path.is_empty() {
@@ -66,7 +66,7 @@ pub fn seek<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     })
 }
 
-/// A generation or version: a number, also one in a text, as in annotations and labels.
+/// A generation or version: a number, or a number as text, as in annotations and labels.
 pub fn number(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.parse().ok())
 }

@@ -1,6 +1,7 @@
-//! The handle of a fault for effects that act later: on a stream, or while a request waits.
+//! A handle of a fault for effects that happen later: on a stream, or while a request waits.
 //!
-//! Owns the questions whether the fault is still active and may still act, and the report that it did.
+//! Owns three operations: whether the fault is still active, whether it may have another effect, and the count of an
+//! effect.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -12,18 +13,18 @@ use super::FaultId;
 #[derive(Debug, Clone)]
 pub struct ActiveFault {
     id: FaultId,
-    /// Unlike the id, never reused.
+    /// A number that, unlike the id, is never reused.
     serial: u64,
     over: CancellationToken,
     counts: Arc<dyn Counts>,
 }
 
-/// The counter of effects, by serial number.
+/// The counter of effects, by the serial number of the fault.
 pub(crate) trait Counts: Debug + Send + Sync {
     /// Whether the fault may have one more effect.
     fn may(&self, serial: u64) -> bool;
-    /// Counts one effect, unless the fault is spent or, with `by_chance`, its probability decides against it. `detail`
-    /// is called only for a counted effect.
+    /// Counts one effect, unless the fault has used up its `count`. With `by_chance` the fault's probability decides
+    /// too. `detail` is called only for a counted effect.
     fn strike(&self, serial: u64, by_chance: bool, detail: &mut dyn FnMut() -> String) -> bool;
 }
 
@@ -54,18 +55,18 @@ impl ActiveFault {
         self.over.cancel();
     }
 
-    /// Whether the fault may have one more effect now; does not count one.
+    /// Whether the fault may have another effect now; counts nothing.
     pub fn may(&self) -> bool {
         !self.is_over() && self.counts.may(self.serial)
     }
 
-    /// Counts one effect if the fault is active, not spent, and its probability allows it. Only then the effect may
-    /// happen.
+    /// Counts one effect if the fault is active, has not used up its `count`, and its probability allows the effect.
+    /// The caller carries out only a counted effect.
     pub fn strike(&self, mut detail: impl FnMut() -> String) -> bool {
         !self.is_over() && self.counts.strike(self.serial, true, &mut detail)
     }
 
-    /// Counts an effect whose probability was decided before, even if the fault has ended meanwhile.
+    /// Counts an effect that the probability has allowed before, even if the fault has ended meanwhile.
     pub fn hit(&self, mut detail: impl FnMut() -> String) -> bool {
         self.counts.strike(self.serial, false, &mut detail)
     }

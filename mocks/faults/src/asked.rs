@@ -1,7 +1,7 @@
-//! The request as a fault sees it, and the effects that it wants on the answer.
+//! A request as a fault sees it, and the effects of faults on its answer.
 //!
-//! Owns `Asked` and `Injection`; the server acts on them. A request without a fault has the default injection, which
-//! costs nothing.
+//! Owns [`Asked`] and [`Injection`]; the server carries out the effects. A request without a fault has the default
+//! [`Injection`], which costs nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use super::{ActiveFault, ErrorBody, Fault, Form, On};
 #[derive(Debug)]
 pub struct Asked<'a> {
     pub user: &'a Arc<str>,
-    /// Full resource name.
+    /// The full name of the resource, such as `packages.longhaul.dev`.
     pub resource: &'a Arc<str>,
     /// The client's `User-Agent`.
     pub user_agent: &'a Arc<str>,
-    /// The sort of request.
+    /// The kind of request.
     pub on: On,
     /// The query as it was sent.
     pub query: &'a str,
-    /// The number of the endpoint; 0 is the server itself.
+    /// The number of the endpoint; 0 is the server's own endpoint.
     pub endpoint: u32,
     /// The number of the connection.
     pub connection: u64,
@@ -30,43 +30,43 @@ pub struct Asked<'a> {
 /// The effects of faults on one request.
 #[derive(Debug, Default)]
 pub struct Injection {
-    /// The replacement of the answer.
+    /// The answer that is sent instead of the server's own.
     pub instead: Option<Instead>,
-    /// Delay before the request is handled.
+    /// The delay before the request is handled.
     pub before: Option<Duration>,
-    /// Delay after the answer is decided.
+    /// The delay between the decision of the answer and its sending.
     pub after: Option<Duration>,
-    /// The old state that the answer shows.
+    /// An old state from which the request is answered.
     pub stale: Option<Stale>,
-    /// The form in which revisions that are too large are refused.
+    /// How a revision that the server has not reached is refused.
     pub too_large: Option<TooLargeRule>,
-    /// The most items of a page.
+    /// The most items in a page of a list, and the fault that sets this limit.
     pub page_items: Option<(u64, ActiveFault)>,
-    /// Whether a list comes newest first.
+    /// The fault that sends the items of a list newest first.
     pub newest_first: Option<ActiveFault>,
-    /// The media type that the answer claims.
+    /// The media type in the answer's `Content-Type`, instead of the right one.
     pub content_type: Option<String>,
-    /// Number of events to repeat on a watch.
+    /// Number of events that a watch sends again, and the fault.
     pub repeat: Option<(u64, ActiveFault)>,
-    /// Whether a watch from a compacted revision gets an empty answer.
+    /// The fault that gives an empty answer to a watch from a compacted revision.
     pub empty_when_gone: Option<ActiveFault>,
-    /// Whether the head of the answer waits for the first bytes of its body.
+    /// Whether the head of the answer is sent only with the first bytes of the body.
     pub holds_head: bool,
-    /// The serial numbers of the faults that apply to the watch of this request, among those before `known`.
+    /// Serial numbers of the faults that apply to this request's watch, among the faults with numbers below `known`.
     pub matched: Vec<u64>,
-    /// The serial number of the next fault at the time of the request.
+    /// The serial number that the next fault gets.
     pub known: u64,
 }
 
-/// An old state that a request is answered from, until its fault ends.
+/// An old state from which a request is answered until the fault ends.
 #[derive(Debug, Clone)]
 pub struct Stale {
     pub view: Arc<View>,
-    /// The fault that shows it.
+    /// The fault that shows the old state.
     pub active: ActiveFault,
 }
 
-/// The form in which revisions that are too large are refused.
+/// How a revision that the server has not reached is refused.
 #[derive(Debug)]
 pub struct TooLargeRule {
     pub form: Form,
@@ -74,13 +74,13 @@ pub struct TooLargeRule {
     pub active: ActiveFault,
 }
 
-/// The replacement of an answer.
+/// The answer that is sent instead of the server's own.
 #[derive(Debug)]
 pub enum Instead {
     Refusal(Refusal),
     /// No answer until the fault ends; then the connection is closed.
     Silence(ActiveFault),
-    /// Status 200 and the end of the body.
+    /// Status 200 with an empty body.
     Empty,
 }
 
@@ -88,28 +88,28 @@ pub enum Instead {
 #[derive(Debug)]
 pub struct Refusal {
     pub status: u16,
-    /// The `reason`; if absent, [`crate::reason_of`] the status.
+    /// The `reason` of the `Status`; if absent, [`crate::reason_of`] the HTTP status.
     pub reason: Option<String>,
-    /// The header `Retry-After`, in seconds.
+    /// The header `Retry-After` in seconds.
     pub retry_after_s: Option<u64>,
-    /// The form of the body.
+    /// The form of the answer's body.
     pub body: ErrorBody,
 }
 
 impl Asked<'_> {
-    /// Whether a fault concerns such requests, ignoring the user.
+    /// Whether a fault concerns such a request, whatever user sends it.
     pub fn concerns(&self, fault: &Fault) -> bool {
         fault.on().has(self.on) && fault.matches(self.resource, self.user_agent, self.query, self.endpoint)
     }
 
-    /// The revision from which a watch wants to go on; `None` if it begins with the present state.
+    /// The revision from which a watch resumes; `None` if the watch starts from the present state.
     pub(crate) fn resumes_from(&self) -> Option<u64> {
         let value = |key: &str| self.query.split('&').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='));
         let begins = self.on != On::Watch || value("sendInitialEvents") == Some("true");
         value("resourceVersion").filter(|_| !begins)?.parse().ok().filter(|from| *from > 0)
     }
 
-    /// For example `list of packages.longhaul.dev by subject on connection 3`.
+    /// A description, for example `list of packages.longhaul.dev by subject on connection 3`.
     pub fn describe(&self) -> String {
         let verb = match self.on {
             On::List => "list",

@@ -1,6 +1,6 @@
-//! The hooks of a fault, and the tools that it may use.
+//! The hooks that a fault implements, and the functions that it may call.
 //!
-//! Owns the hooks. A fault implements those that it needs; the defaults do nothing.
+//! Owns the hooks. A fault implements the hooks that it needs; the defaults do nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,111 +12,113 @@ use super::handle::{Handle, Welcome};
 use super::table::Ring;
 use super::{ActiveFault, Asked, Fault, FaultId, Form, Injection, Newer, Row, Stream, Watches};
 
-/// The server, as the engine needs it.
+/// The functions of the server that the engine of faults calls.
 pub trait Host: Send + Sync + std::fmt::Debug {
-    /// The time, in microseconds since the epoch.
+    /// The current time in microseconds since the epoch.
     fn now_us(&self) -> u64;
-    /// Compacts the history to the newest `keep` revisions; with 0 every revision handed out so far is too old to
-    /// resume from. Returns the floor before and after.
+    /// Compacts the history to the newest `keep` revisions. With `keep` 0 no revision that the server has sent so far
+    /// can be resumed from. Returns the oldest remaining revision before and after.
     fn compact(&self, keep: u64) -> (u64, u64);
-    /// Restores an older state; returns a description of the undone commits, `None` if there were none.
+    /// Restores an older state; returns a description of the undone commits, or `None` if no commit was undone.
     fn restore(&self, restore: Restore) -> Option<String>;
-    /// The present position, and the revision of `age` ago.
+    /// The current position of the server, and the revision that was current before `age`.
     fn moment(&self, age: Duration) -> Moment;
-    /// Gives a user a new token and keeps the old one valid for `stays`. Returns a description, or `None` if there is
-    /// no such user.
+    /// Gives a user a new token and accepts the old token for the duration `stays`. Returns a description; `None` if
+    /// there is no such user.
     fn rotate_token(&self, user: &str, stays: Duration) -> Option<String>;
 }
 
-/// A position of the server.
+/// The server's position at one moment.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
     pub revision: u64,
-    /// The revision of that age.
+    /// The revision that was current before the given age.
     pub revision_then: u64,
-    /// Connections with this number or a higher one do not exist yet.
+    /// The number that the next connection gets; connections with this number or a higher one do not exist yet.
     pub next_connection: u64,
 }
 
-/// A backup for a restore.
+/// The backup from which the store is restored, and its effect on watches.
 #[derive(Debug, Clone, Copy)]
 pub struct Restore {
-    /// The age of the backup; at most as old as the history.
+    /// The age of the backup; limited to the age of the history.
     pub age: Duration,
-    /// How a watch is treated that resumes from a revision beyond the backup.
+    /// The treatment of a watch that resumes from a revision newer than the backup.
     pub newer: Newer,
-    /// How open watches are treated.
+    /// The treatment of watches that are open during the restore.
     pub watches: Watches,
 }
 
-/// One fault's mechanism. The engine checks `resource`, `on`, `nth` and the other choosing keys before a call.
+/// The effects of one fault. Before a call the engine checks `resource`, `on`, `nth` and the other keys that choose
+/// targets.
 pub(crate) trait Behaviour: Send + Sync + std::fmt::Debug {
-    /// Changes the server before the fault begins. `targets` are the users that the fault may touch.
+    /// Changes the server before the fault begins. `targets` are the users whose requests the fault may affect.
     fn prepare(&mut self, _host: &dyn Host, _targets: &[Arc<str>]) {}
-    /// A second change of the server after the fault has begun, because events may have gone out between
+    /// Changes the server again after the fault has begun, because events may have been sent between
     /// [`Behaviour::prepare`] and [`Behaviour::begin`].
     fn once_begun(&self) -> Option<fn(&dyn Host)> {
         None
     }
-    /// The fault begins: `open` holds the watches it applies to.
+    /// Begins the fault; `open` contains the watches to which the fault applies.
     fn begin(&mut self, open: &[Arc<Stream>], scene: &mut Scene<'_>) {
         for stream in open {
             self.opened(stream, scene);
         }
     }
-    /// The fault ends; the watches are woken afterwards.
+    /// Ends the fault; the watches are woken afterwards.
     fn end(&mut self, _open: &[Arc<Stream>], _scene: &mut Scene<'_>) {}
-    /// A connection to a targeted endpoint was accepted; its user is not known yet.
+    /// Handles a new connection to a targeted endpoint, before its user is known.
     fn welcome(&mut self, _handle: &Handle, _welcome: &mut Welcome, _scene: &mut Scene<'_>) {}
-    /// A matching watch opens while the fault is active, or has sent as many events as the fault waits for.
+    /// Handles a matching watch that opens while the fault is active, or that has sent `afterEvents` events.
     fn opened(&mut self, _stream: &Arc<Stream>, _scene: &mut Scene<'_>) {}
-    /// A matching request comes in while the fault is active.
+    /// Handles a matching request that arrives while the fault is active.
     fn asked(&mut self, _asked: &Asked<'_>, _treatment: &mut Injection, _scene: &mut Scene<'_>) {}
-    /// An event is withheld because this fault silences the stream; also called after the fault's end.
+    /// Handles an event that is withheld because this fault silences the stream; also called after the fault's end.
     fn withheld(&mut self, _stream: &Stream, _revision: u64, _scene: &mut Scene<'_>) {}
-    /// A watch asks for a compacted revision; returns the form of the 410. Also called after the fault's end, because
-    /// clients resume later.
+    /// Handles a watch from a compacted revision and returns the form of the 410. Also called after the fault's end,
+    /// because clients resume later.
     fn gone(&mut self, _stream: &Stream, _requested: u64, _scene: &mut Scene<'_>) -> Option<Form> {
         None
     }
-    /// A watch resumes from a revision that the store had and no longer has; returns whether this fault is the cause.
+    /// Handles a watch from a revision that the store had before a restore. Returns whether this fault did the restore.
     /// Also called after the fault's end.
     fn ahead(&mut self, _stream: &Stream, _requested: u64, _scene: &mut Scene<'_>) -> bool {
         false
     }
-    /// A request of a target reaches the store, whatever answers it then; also called after the fault's end. Returns
-    /// whether the request meets this fault's change to the server: then older faults of the same name are not called.
+    /// Handles a target's request that reaches the store, whatever its answer; also called after the fault's end.
+    /// Returns whether the request meets this fault's change to the server. If so, older faults of the same name are
+    /// not called.
     fn met(&mut self, _asked: &Asked<'_>, _scene: &mut Scene<'_>) -> bool {
         false
     }
-    /// A token that this fault replaced was refused; returns whether this fault counts it. Also called after the
-    /// fault's end.
+    /// Handles the refusal of a token that this fault replaced; returns whether this fault counts the refusal. Also
+    /// called after the fault's end.
     fn old_token_refused(&mut self, _user: &str, _scene: &mut Scene<'_>) -> bool {
         false
     }
 }
 
-/// Makes the behaviour of a fault.
+/// A function that makes the behaviour of a fault from its settings.
 pub(crate) type Play = fn(&Fault) -> Box<dyn Behaviour>;
 
-/// The row of a fault that the mock API server plays.
+/// The catalogue entry of a fault that the mock API server plays.
 pub(crate) struct PlayedRow {
     pub row: Row,
     pub play: Play,
 }
 
 impl Row {
-    /// Adds the behaviour to a row.
+    /// Adds the behaviour to a catalogue entry.
     pub(crate) const fn played(self, play: Play) -> PlayedRow {
         PlayedRow { row: self, play }
     }
 }
 
-/// The tools of a behaviour during a call.
+/// The functions and data that a behaviour may use during a call.
 pub(crate) struct Scene<'a> {
     pub id: FaultId,
     pub fault: &'a Fault,
-    /// For effects that act later.
+    /// A handle for effects that happen later.
     pub active: &'a ActiveFault,
     pub(super) now_us: u64,
     pub(super) random: &'a mut ChaCha8Rng,
@@ -125,13 +127,13 @@ pub(crate) struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// Records one real effect.
+    /// Records one real effect of the fault.
     pub fn hit(&mut self, detail: String) {
         *self.counted += 1;
         self.ring.push(self.active.id(), self.now_us, detail);
     }
 
-    /// True with the fault's probability; always if it has none.
+    /// Returns true with the fault's probability; always true if it has no probability.
     pub fn chance(&mut self) -> bool {
         self.fault.probability.is_none_or(|p| self.random.random_bool(p.clamp(0.0, 1.0)))
     }

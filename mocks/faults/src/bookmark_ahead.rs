@@ -1,6 +1,6 @@
 //! `bookmark-ahead`: an event is withheld, a bookmark with its revision is sent instead, and the stream ends cleanly. A
-//! client that resumes from the bookmark never gets the event. Only on watches that asked for bookmarks. A hit is one
-//! event.
+//! client that resumes from the bookmark never gets the event. The fault affects only watches that asked for bookmarks.
+//! A hit is one withheld event.
 
 use std::sync::Arc;
 

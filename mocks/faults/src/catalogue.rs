@@ -1,7 +1,7 @@
-//! The catalogue of faults: the names of all rows as a type.
+//! The catalogue of faults: the type `Name`, with a value for each fault.
 //!
-//! Owns how names are spelled and read. The list is in the crate's root, beside the modules. Each fault's own file owns
-//! its meaning and its behaviour.
+//! Owns how names are written and parsed. The crate's root lists the faults beside their modules. The file of each
+//! fault owns its meaning and its behaviour.
 
 use std::borrow::Cow;
 
@@ -10,10 +10,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::Name;
 
-/// Declares a type with a value for each row: first the rows that the mock API server plays, then the others.
+/// Declares the type of names: first the faults that the mock API server plays, then all others.
 macro_rules! catalogue {
     (played { $($name:ident = $row:path,)* } elsewhere { $($other:ident = $other_row:path,)* }) => {
-        /// The catalogue of faults.
+        /// The name of a fault in the catalogue.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Name {
             $(#[doc = concat!("See `", stringify!($row), "`.")] $name,)*
@@ -21,13 +21,13 @@ macro_rules! catalogue {
         }
 
         impl Name {
-            /// Every name, in the order of the catalogue.
+            /// All names, in the order of the catalogue.
             pub const ALL: &[Self] = &[$(Self::$name,)* $(Self::$other,)*];
 
-            /// As scenarios spell them.
+            /// All names as text in a scenario.
             pub(crate) const WORDS: &[&str] = &[$($row.row.name,)* $($other_row.name,)*];
 
-            /// The row of the fault.
+            /// The catalogue entry of the fault.
             pub fn row(self) -> &'static Row {
                 match self {
                     $(Self::$name => &$row.row,)*
@@ -35,7 +35,7 @@ macro_rules! catalogue {
                 }
             }
 
-            /// Makes the fault's behaviour, if the mock API server plays it.
+            /// The function that makes the fault's behaviour, if the mock API server plays the fault.
             pub(crate) fn play(self) -> Option<behaviour::Play> {
                 match self {
                     $(Self::$name => Some($row.play),)*
@@ -48,7 +48,7 @@ macro_rules! catalogue {
 pub(crate) use catalogue;
 
 impl Name {
-    /// The name as scenarios spell it.
+    /// The name as scenarios write it.
     pub fn as_str(self) -> &'static str {
         self.row().name
     }

@@ -1,4 +1,4 @@
-//! Rows of the faults of a subject process's clock, which the harness plays through `mocks/clock`.
+//! Catalogue entries of faults of a subject process's clock, which the harness plays through `mocks/clock`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,27 +8,27 @@ use super::settings::keys;
 use super::settings::{Family, Row};
 use super::{Error, Fault};
 
-/// The default jump.
+/// The default length of a jump.
 const AHEAD: Span = Span::from_secs(600);
 /// The longest jump: ten years.
 const JUMP_MAX: Span = Span::from_secs(10 * 365 * 86_400);
-/// A clock runs at least at half and at most at one and a half times the right rate.
+/// The largest drift in millionths: the clock runs at least half and at most one and a half times as fast as normal.
 const PPM_MAX: i32 = 500_000;
 
-/// Clocks that jump together.
+/// The clocks that jump together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum JumpOf {
-    /// The wall clock, as after somebody set it.
+    /// The wall clock, as if an administrator set it.
     Wall,
-    /// The wall clock and the boot-time clock, but not the monotonic clock, as after the machine was suspended.
+    /// The wall clock and the boot-time clock, but not the monotonic clock, as after a suspend of the machine.
     Suspended,
-    /// All of them, as after a virtual machine was stopped and caught up.
+    /// All clocks, as after a pause of a virtual machine.
     All,
 }
 
 keys! {
-    /// The keys of `clock-jump`.
+    /// The settings of `clock-jump`.
     pub struct JumpKeys {
         process "process": String = ("all of the subject", "one of `processes`"),
         ahead "ahead": Span = ("10m", "by how much, by its own clock"),
@@ -38,7 +38,7 @@ keys! {
 }
 
 keys! {
-    /// The keys of `clock-drift`.
+    /// The settings of `clock-drift`.
     pub struct DriftKeys {
         process "process": String = ("all of the subject", "one of `processes`"),
         ppm "ppm": i32 = ("1000", "parts per million too fast; below 0 too slow"),
@@ -51,7 +51,7 @@ impl JumpKeys {
         self.of.unwrap_or(JumpOf::Wall)
     }
 
-    /// The jump in nanoseconds of the process; negative is backwards.
+    /// The jump in nanoseconds of the process's clock; a negative jump goes backwards.
     pub fn by_ns(&self) -> i64 {
         let nanos = |span: Option<Span>| i64::try_from(span.unwrap_or_default().0.as_nanos()).unwrap_or(i64::MAX);
         let ahead = self.ahead.or_else(|| self.back.is_none().then_some(AHEAD));
@@ -60,13 +60,13 @@ impl JumpKeys {
 }
 
 impl DriftKeys {
-    /// How much faster the clock runs, in millionths.
+    /// By how many millionths the clock runs faster.
     pub fn ppm(&self) -> i32 {
         self.ppm.unwrap_or(1000)
     }
 }
 
-/// The process that a clock fault concerns; `None` means all of the subject.
+/// The process whose clock the fault changes; `None` means all processes of the subject.
 pub fn process_of(fault: &Fault) -> Option<String> {
     fault.keys::<JumpKeys>().process.or_else(|| fault.keys::<DriftKeys>().process)
 }

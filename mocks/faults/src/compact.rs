@@ -1,6 +1,6 @@
-//! `compact`: the history is compacted, wholly or up to the newest revisions; open watches go on. A hit is each watch
-//! that wants to resume from a revision that this removed: it gets 410, or the answer of another fault. Without such a
-//! watch there is no hit.
+//! `compact`: the history is compacted, wholly or except for the newest revisions, and open watches continue. A hit is
+//! each watch that wants to resume from a removed revision: it gets 410, or the answer of another fault. Without such a
+//! watch the fault has no hit.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl Behaviour for Compact {
         self.floor = (after > before).then_some(after);
     }
 
-    /// Open watches keep what they have.
+    /// Does nothing: open watches continue.
     fn begin(&mut self, _open: &[Arc<Stream>], _scene: &mut Scene<'_>) {}
 
     fn opened(&mut self, _stream: &Arc<Stream>, _scene: &mut Scene<'_>) {}

@@ -1,8 +1,8 @@
-//! Faults of connections, below HTTP: each is one file below.
+//! Faults of connections, below HTTP; each is one file in `connection/`.
 //!
-//! Owns the choice among connections. A fault here touches only connections of targets. It finds a connection through a
-//! watch of a targeted user. Before the user of a connection is known, it finds the connection through an endpoint
-//! named in [`super::Faults::target_endpoints`].
+//! Owns the choice of connections. A fault affects only connections of target users. The engine finds such a connection
+//! by a watch of a target user. Before the user of a connection is known, the engine uses the endpoints that
+//! [`super::Faults::target_endpoints`] sets.
 
 pub(super) mod certificate;
 pub(super) mod freeze;
@@ -16,7 +16,7 @@ use std::sync::Weak;
 use super::Scene;
 use super::handle::Handle;
 
-/// Counts the connections that a fault could act on, and those that it does act on.
+/// Counts the connections that a fault could affect, and those that it affects.
 #[derive(Debug, Default)]
 struct Turns {
     seen: u64,
@@ -24,21 +24,21 @@ struct Turns {
 }
 
 impl Turns {
-    /// Whether the fault acts on one more connection that carries a watch: its count and its probability decide.
+    /// Whether the fault affects another connection with a watch: its `count` and its probability decide.
     fn take(&mut self, scene: &mut Scene<'_>) -> bool {
         let takes = scene.fault.count.is_none_or(|count| self.taken < count) && scene.chance();
         self.taken += u64::from(takes);
         takes
     }
 
-    /// Whether the fault acts on one more new connection: here `nth` counts too.
+    /// Whether the fault affects another new connection: its `nth`, `count` and probability decide.
     fn take_new(&mut self, scene: &mut Scene<'_>) -> bool {
         self.seen += 1;
         scene.fault.is_turn(self.seen) && self.take(scene)
     }
 }
 
-/// Drops closed connections, so that the list is no longer than the number of open ones.
+/// Drops the handles of closed connections, so that the list is no longer than the number of open connections.
 fn forget_closed(handles: &mut Vec<Weak<Handle>>) {
     handles.retain(|handle| handle.strong_count() > 0);
 }

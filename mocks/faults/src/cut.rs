@@ -1,6 +1,6 @@
 //! `watch-reset`, `watch-end`, `watch-eof` and `error-event`: each matching watch ends. The fault applies to watches
-//! that are open when it begins and to those that open later, or once they have sent `afterEvents` events. A hit is one
-//! stream.
+//! that are open at its beginning, and to later ones. With `afterEvents`, it applies to a watch that has sent that many
+//! events. A hit is one stream.
 
 use std::sync::Arc;
 
@@ -15,21 +15,21 @@ use super::{
 };
 
 keys! {
-    /// The keys of `watch-reset`.
+    /// The settings of `watch-reset`.
     pub struct ResetKeys {
         code "code": Code = ("`internal-error`", "HTTP/2"),
     }
 }
 
 keys! {
-    /// The keys of `watch-eof`.
+    /// The settings of `watch-eof`.
     pub struct EofKeys {
         mid_line "midLine": bool = ("false", "half a line is sent first; needs an event while the fault is armed"),
     }
 }
 
 keys! {
-    /// The keys of `error-event`.
+    /// The settings of `error-event`.
     pub struct ErrorEventKeys {
         code "code": Code = ("410", ""),
         reason "reason": String = ("the one that belongs to the code", ""),
@@ -74,7 +74,7 @@ pub(super) const ERROR_EVENT: PlayedRow = Row::watches(
 .hit("a watch")
 .played(|fault| Box::new(Cut::new(fault)));
 
-/// The default code of `error-event`: the one that watches get most.
+/// The default code of `error-event`, which is the most frequent code in real watches.
 const CODE: u16 = 410;
 
 #[derive(Debug)]
@@ -86,12 +86,12 @@ pub(super) struct Cut {
 #[derive(Debug)]
 enum How {
     Ending(Ending),
-    /// An error line; then silence or the end.
+    /// Sends an `ERROR` event; then the stream is silent or ends.
     Error {
         line: Bytes,
         holds: bool,
     },
-    /// In the middle of the next event's line.
+    /// Ends the stream in the middle of the next event's line.
     MidLine,
 }
 
@@ -175,7 +175,7 @@ fn error_line(fault: &Fault) -> Bytes {
     Bytes::from(format!("{}\n", json!({"type": "ERROR", "object": status})))
 }
 
-/// Requires an HTTP/2 error code, which has a name.
+/// Refuses an HTTP status: an HTTP/2 error code, which is a word, is required.
 pub(super) fn needs_a_word(code: Option<Code>) -> Result<(), Error> {
     match code {
         Some(Code::Status(status)) => {
@@ -186,7 +186,7 @@ pub(super) fn needs_a_word(code: Option<Code>) -> Result<(), Error> {
     }
 }
 
-/// Requires an HTTP status, which is a number.
+/// Refuses an HTTP/2 error code, which is a word: an HTTP status is required.
 fn needs_a_status(fault: &Fault) -> Result<(), Error> {
     let wrong = |given, instead| Err(Error::Value { key: "code", given, instead });
     match fault.keys::<ErrorEventKeys>().code {

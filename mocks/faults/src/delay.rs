@@ -1,6 +1,6 @@
-//! `delay-answer` and `hold-headers`: an answer is late. A list is read at once and sent later, so it shows the past; a
-//! watch begins later. With `hold-headers` a watch begins at once, and its head and events go out together later. A hit
-//! is one request.
+//! `delay-answer` and `hold-headers`: an answer is late. With `delay-answer` a list is read at once and sent later, so
+//! it shows an old state, and a watch begins later. With `hold-headers` a watch begins at once, and its head and events
+//! are sent together later. A hit is one request.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use super::settings::keys;
 use super::{Asked, Behaviour, Error, Injection, Name, On, PlayedRow, Row, Scene};
 
 keys! {
-    /// The keys of `delay-answer`.
+    /// The settings of `delay-answer`.
     pub struct AnswerKeys {
         delay "delay": Span = ("400ms", ""),
     }
 }
 
 keys! {
-    /// The keys of `hold-headers`.
+    /// The settings of `hold-headers`.
     pub struct HeadersKeys {
         delay "delay": Span = ("1s", ""),
     }
@@ -43,7 +43,7 @@ pub(super) const HOLD_HEADERS: PlayedRow =
         .sees("headers and events of a watch arrive later, together")
         .played(|_| Box::new(Delay));
 
-/// The default: longer than a list takes, shorter than clients wait.
+/// The default delay, longer than a list takes and shorter than the timeouts of clients.
 const DELAY: Duration = Duration::from_millis(400);
 const HOLD: Duration = Duration::from_secs(1);
 

@@ -1,13 +1,14 @@
-//! The hook for faults that are drawn for single requests: bound to the request, not to a time.
+//! The hook for random faults that affect one request instead of a period.
 //!
-//! Owns the hook. At a given time each run has another request, but the n-th watch of a kind is the same in every run.
+//! Owns the hook. At a given time, different runs receive different requests, but the n-th watch of a resource is the
+//! same in each run.
 
 use super::{Asked, Fault, FaultId};
 
-/// Draws the faults of an incoming request.
+/// Draws random faults for an incoming request.
 pub trait Draw: Send + Sync + std::fmt::Debug {
-    /// The faults that begin with this request, before any fault handles it. Each must choose the request by
-    /// `resource`, `on`, `query` and `nth: 1`: no other request is handled meanwhile.
+    /// The faults that begin with this request, before any fault handles the request. Each must choose the request by
+    /// `resource`, `on`, `query` and `nth: 1`. No other request is handled meanwhile.
     fn draw(&self, asked: &Asked<'_>) -> Vec<(FaultId, Fault)>;
 }
 
@@ -18,7 +19,7 @@ mod tests {
     use super::super::{Faults, Instead, Name, Nth, On};
     use super::*;
 
-    /// Refuses every second create.
+    /// Draws a refusal for every second create.
     #[derive(Debug, Default)]
     struct EverySecond(AtomicU32);
 
@@ -31,7 +32,7 @@ mod tests {
         }
     }
 
-    /// A fault drawn for a request applies to that request and to no later one, of any user.
+    /// A fault that is drawn for a request affects only that request, and no later request of any user.
     #[test]
     fn a_drawn_fault_meets_its_request() {
         let faults = Faults::new(1);

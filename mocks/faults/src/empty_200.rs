@@ -1,4 +1,4 @@
-//! `empty-200`: a watch is answered with 200 and ends at once. With `stale` this applies only to watches from a
+//! `empty-200`: a watch is answered with 200 and ends at once. With `stale` the fault affects only watches from a
 //! compacted revision, as in real servers for resources without a watch cache. A hit is one answer.
 
 use super::settings::keys;

@@ -1,8 +1,8 @@
-//! The engine: the existing faults, their targets, and their effects.
+//! The engine of faults in the mock API server: the begun faults, their targets, and their effects.
 //!
-//! Owns the one lock of the faults of the API server, and the choice of requests and watches there: targets, `on`,
-//! `resource`, `afterEvents` and the like. The [`Table`] owns the parts that all engines share. It must not know the
-//! mechanisms of faults.
+//! Owns the one lock of these faults, and the choice of requests and watches by target user, `on`, `resource`,
+//! `afterEvents` and other keys. [`Table`] owns the logic that all engines share. The engine does not know the effects
+//! of single faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -21,9 +21,9 @@ use super::{
     Scene, Stream,
 };
 
-/// Time for written bytes to leave before a connection is touched; at least one flush is awaited too.
+/// The time that written bytes get to leave before a fault touches a connection. At least one flush is awaited too.
 const SETTLES: Duration = Duration::from_millis(20);
-/// The longest wait for that flush: a client may not read.
+/// The longest wait for that flush, because a client may have stopped reading.
 const SETTLES_MOST: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct Core {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(super) targets: BTreeSet<Arc<str>>,
-    /// Whether every user is a target.
+    /// Whether every user is a target of faults.
     pub(super) everybody: bool,
     pub(super) endpoints: BTreeSet<u32>,
     table: Table<Played>,
@@ -45,26 +45,26 @@ pub(crate) struct Inner {
 
 type Running = Entry<Played>;
 
-/// The behaviour of one fault, with its state.
+/// One fault's behaviour with its state.
 #[derive(Debug)]
 struct Played {
     active: ActiveFault,
     behaviour: Box<dyn Behaviour>,
 }
 
-/// Waits on a stream until it has sent the number of events that a fault wants.
+/// An effect on a stream that waits until the stream has sent the number of events in `afterEvents`.
 #[derive(Debug)]
 struct AfterEvents {
     core: Arc<Core>,
     active: ActiveFault,
     events: u64,
     reached: bool,
-    /// Whether the fault acts below HTTP, where the last event may still wait to be written.
+    /// Whether the fault acts below HTTP, where the last event may not be written yet.
     settles: bool,
     settling: Option<Settling>,
 }
 
-/// The last event is on its way to the socket.
+/// The state while the last event is on its way to the socket.
 #[derive(Debug)]
 struct Settling {
     since: Instant,
@@ -134,7 +134,7 @@ impl Core {
         }
     }
 
-    /// Whether faults may touch the requests of a user.
+    /// Whether faults may affect the requests of a user.
     pub(crate) fn touches(&self, user: &str) -> bool {
         self.inner.lock().touches(user)
     }
@@ -190,7 +190,7 @@ impl Core {
         }
     }
 
-    /// A stream has sent the number of events that a fault waits for.
+    /// Handles a stream that has sent the number of events in a fault's `afterEvents`.
     fn reached(self: &Arc<Self>, serial: u64, stream: &Arc<Stream>) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
@@ -199,7 +199,7 @@ impl Core {
         }
     }
 
-    /// Runs `act` on every fault that concerns a stream, ended ones included.
+    /// Runs `act` on every fault that concerns a stream, including faults that have ended.
     pub(crate) fn each(&self, stream: &Stream, mut act: impl FnMut(&mut dyn Behaviour, &mut Scene<'_>)) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
@@ -220,7 +220,7 @@ impl Core {
         }
     }
 
-    /// A connection was accepted, and its user is not known yet.
+    /// Handles a new connection, before its user is known.
     pub(crate) fn welcome(&self, handle: &Handle) -> Welcome {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
@@ -238,7 +238,8 @@ impl Core {
         welcome
     }
 
-    /// Counts a hit of the newest fault with this id, even after its end, because frozen connections stay frozen.
+    /// Counts a hit of the newest fault with this id. An ended fault counts too, because frozen connections stay
+    /// frozen.
     pub(crate) fn note(&self, by: FaultId, detail: String) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
@@ -308,7 +309,7 @@ impl Inner {
         self.everybody || self.targets.contains(user)
     }
 
-    /// Calls the faults that changed the server itself for a request, the newest fault of each name first.
+    /// Reports a request to the faults that changed the server itself, the newest fault of each name first.
     fn met(&mut self, asked: &Asked<'_>, now_us: u64) {
         let mut met: Vec<Name> = Vec::new();
         for index in (0..self.table.entries.len()).rev() {
@@ -325,7 +326,7 @@ impl Inner {
         }
     }
 
-    /// The handle of the newest fault with this id.
+    /// A handle of the newest fault with this id.
     #[cfg(test)]
     pub(crate) fn active_of(&self, id: FaultId) -> Option<ActiveFault> {
         self.table.newest(id).map(|index| self.table.entries[index].played.active.clone())
@@ -340,7 +341,7 @@ impl Inner {
             && running.fault.matches(&stream.resource, &stream.user_agent, &stream.query, stream.connection.endpoint)
     }
 
-    /// The open watches that a fault concerns; empty if the fault counts requests from its beginning on.
+    /// The open watches that a fault concerns. The list is empty if the fault counts requests from its beginning on.
     fn concerned(&self, index: usize) -> Vec<Arc<Stream>> {
         let running = &self.table.entries[index];
         if running.fault.counts_turns() {
@@ -349,7 +350,7 @@ impl Inner {
         self.streams.values().filter(|stream| self.concerns(running, stream)).cloned().collect()
     }
 
-    /// Whether a stream has sent the number of events that the fault waits for; if not, the stream reports it later.
+    /// Whether a stream has sent the number of events in `afterEvents`; if not, the stream reports that later.
     fn is_due(&self, index: usize, stream: &Stream, core: &Arc<Core>) -> bool {
         let running = &self.table.entries[index];
         let events = running.fault.after_events.unwrap_or(0);
@@ -397,7 +398,7 @@ impl Effect for AfterEvents {
         Some((settling.since + SETTLES).max(now + Duration::from_millis(1)))
     }
 
-    /// True, because otherwise the next event would leave before the fault.
+    /// True while the last event is being written, so that no further event is sent before the fault.
     fn is_full(&self) -> bool {
         self.settling.is_some() && !self.reached
     }

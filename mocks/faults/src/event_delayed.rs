@@ -1,6 +1,6 @@
-//! `event-delayed`: each event is sent after a delay, in its order; bookmarks and the end of the stream wait behind it.
-//! Held events are sent at once when the fault ends, and the oldest one is sent when more are held than `events`
-//! allows. A hit is one event. Held events are reported as withheld, so that the delay is not blamed on the client.
+//! `event-delayed`: each event is sent after a delay, in the right order; bookmarks and the end of the stream wait
+//! behind it. Held events are sent at once when the fault ends. If more than `events` events are held, the oldest is
+//! sent. A hit is one event. Held events are reported as withheld, so that the client is not blamed for the delay.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,7 +30,8 @@ pub(super) const ROW: PlayedRow =
 
 /// The default delay.
 const DELAY: Duration = Duration::from_secs(1);
-/// Events held for one stream. Beyond them the stream does not read on; the events stay in the history.
+/// Most events that are held for one stream. At this limit the stream reads no further events, which stay in the
+/// history.
 const HELD_MAX: usize = 4096;
 
 #[derive(Debug)]
@@ -49,7 +50,7 @@ impl Behaviour for EventDelayed {
 struct Delaying {
     active: ActiveFault,
     delay: Duration,
-    /// Most events to hold.
+    /// Most events that the fault holds.
     most: usize,
     held: VecDeque<(Instant, Item)>,
 }

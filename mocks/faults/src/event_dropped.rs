@@ -1,6 +1,6 @@
-//! `event-dropped`: committed events are never sent on a stream, which otherwise goes on normally. Without `count` and
-//! `probability` one event is dropped; with `probability` each event may be, up to `count`. A hit is one dropped event
-//! on one stream.
+//! `event-dropped`: committed events are never sent on a stream, which otherwise continues normally. Without `count`
+//! and `probability` one event is dropped. With `probability` each event may be dropped, up to `count`. A hit is one
+//! dropped event on one stream.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! `event-edited`: fields of events differ from the committed ones, as after a broken cache or a proxy that rewrites. A
-//! value may come from another object: `${other}` is the value in the newest event of another object on the same watch.
-//! An event that stays equal is sent unchanged and is no hit. A hit is one event.
+//! `event-edited`: fields of events differ from the committed fields, as after a broken cache or a proxy that rewrites.
+//! The placeholder `${other}` is the value in the newest event of another object on the same watch. An event that stays
+//! equal is sent unchanged and is no hit. A hit is one changed event.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,13 +28,13 @@ pub(super) const ROW: PlayedRow = Row::watches("event-edited", "Fields of events
     .hit("an event")
     .played(|fault| Box::new(EventEdited { set: Arc::new(fault.keys::<Keys>().set.unwrap_or_default()) }));
 
-/// The placeholder for the value of another object.
+/// The placeholder in a value for the value of another object.
 const OTHER: &str = "${other}";
-/// The pointer to an object's identity.
+/// The JSON pointer to an object's UID.
 const UID: &str = "/metadata/uid";
-/// The edited field of a fault drawn by its name: the revision becomes another object's.
+/// The field that is edited if the fault is drawn by its name: it gets the revision of another object.
 const REVISION: &str = "/metadata/resourceVersion";
-/// Most fields of one fault.
+/// Most fields that one fault edits.
 const FIELDS_MAX: usize = 20;
 
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Behaviour for EventEdited {
     }
 }
 
-/// The values of the edited fields in one object.
+/// The values that one object has in the edited fields.
 #[derive(Debug)]
 struct Seen {
     uid: Value,
@@ -65,7 +65,7 @@ struct Editing {
     active: ActiveFault,
     change: Option<Change>,
     set: Arc<BTreeMap<String, Value>>,
-    /// The newest event of any object, and the newest one of a different object.
+    /// The newest event, and the newest event of a different object.
     last: Option<Seen>,
     before: Option<Seen>,
 }
@@ -103,7 +103,7 @@ impl Editing {
         }
     }
 
-    /// Edits an object and returns whether it changed. If there is no other object for a placeholder, the value stays.
+    /// Edits an object and returns whether it changed. If no other object is known for a placeholder, the value stays.
     fn edit(&self, object: &mut Value) -> bool {
         let mut changed = false;
         for (at, value) in self.set.iter() {
@@ -133,7 +133,7 @@ impl Editing {
     }
 }
 
-/// Sets or removes the value at a pointer; the parent object must exist. Returns whether that changed anything.
+/// Sets or removes the value at a JSON pointer, if the parent object exists. Returns whether the object changed.
 fn put(object: &mut Value, at: &str, value: &Value) -> bool {
     let Some((parent, key)) = at.rsplit_once('/') else { return false };
     let key = key.replace("~1", "/").replace("~0", "~");

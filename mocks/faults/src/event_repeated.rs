@@ -1,5 +1,5 @@
-//! `event-repeated`: a watch that resumes from a revision gets the last events up to it once more, then the new ones. A
-//! hit is one watch with repeated events.
+//! `event-repeated`: a watch that resumes from a revision first gets the last events up to that revision again, then
+//! the new events. A hit is one watch with repeated events.
 
 use super::settings::{keys, not_zero};
 use super::{Asked, Behaviour, Injection, PlayedRow, Row, Scene};
@@ -18,7 +18,7 @@ pub(super) const ROW: PlayedRow =
         .hit("a watch that resumes")
         .played(|_| Box::new(EventRepeated));
 
-/// The default number of events.
+/// The default number of repeated events.
 const EVENTS: u64 = 1;
 
 #[derive(Debug)]

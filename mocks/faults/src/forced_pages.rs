@@ -1,5 +1,5 @@
-//! `forced-pages`: the server pages lists although the client set no limit, or a larger one. A hit is one page that has
-//! a successor.
+//! `forced-pages`: the server pages lists although the client set no limit or a larger limit. A hit is one page that
+//! has a next page.
 
 use super::settings::{keys, not_zero};
 use super::{Asked, Behaviour, Injection, On, PlayedRow, Row, Scene};
@@ -18,7 +18,7 @@ pub(super) const ROW: PlayedRow =
         .sees("lists come in pages although the client sent no `limit`; counts pages with a successor")
         .played(|_| Box::new(ForcedPages));
 
-/// The default page size.
+/// The default number of items in a page.
 const ITEMS: u64 = 1;
 
 #[derive(Debug)]

@@ -1,7 +1,7 @@
-//! The handle of one open connection: the effects that faults want on it.
+//! A handle of one open connection: the effects of faults on the connection.
 //!
-//! Owns these decisions, the waker of the connection's server task, and the effects on a new connection. It must not
-//! know sockets or single faults.
+//! Owns these effects, the waker of the connection's server task, and the effects on a new connection. It knows neither
+//! sockets nor single faults.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,50 +16,50 @@ use super::{FaultId, How, Kind};
 
 #[derive(Debug)]
 pub struct Handle {
-    /// The number over all endpoints.
+    /// The number of the connection, counted over all endpoints.
     pub id: u64,
-    /// The number of the endpoint that accepted it, from 1.
+    /// The number of the endpoint that accepted the connection, from 1.
     pub endpoint: u32,
-    /// Completed flushes to the socket.
+    /// Number of completed flushes to the socket.
     pub flushes: Arc<AtomicU64>,
-    /// 1 or 2; 0 until that is known.
+    /// The HTTP version, 1 or 2; 0 until it is known.
     http_version: AtomicU8,
-    /// Fast path: false while no fault has acted on the connection.
+    /// False while no fault has affected the connection, so that most checks take no lock.
     touched: AtomicBool,
     inner: Mutex<Inner>,
-    /// One task polls both directions of a connection.
+    /// The waker of the task that polls both directions of the connection.
     waker: AtomicWaker,
     changed: Notify,
 }
 
-/// An HTTP/2 GOAWAY.
+/// An HTTP/2 GOAWAY frame that a fault sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Goaway {
     pub code: u32,
-    /// Whether open streams go on.
+    /// Whether open streams continue after the frame.
     pub drain: bool,
 }
 
-/// `NO_ERROR`, and open streams go on.
+/// GOAWAY with `NO_ERROR`; open streams continue.
 const POLITE: Goaway = Goaway { code: 0, drain: true };
 
 /// A direction of a connection, as the server sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// Bytes from the client.
+    /// The direction from the client.
     In,
-    /// Bytes to the client.
+    /// The direction to the client.
     Out,
 }
 
-/// The effects on a new connection.
+/// The effects of faults on a new connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Welcome {
     /// How the connection is refused, if it is.
     pub refused: Option<How>,
-    /// The most HTTP/2 streams at a time.
+    /// The most simultaneous HTTP/2 streams.
     pub streams_max: Option<(FaultId, u32)>,
-    /// The kind of another certificate.
+    /// The kind of certificate that the connection gets instead of the right one.
     pub certificate: Option<(FaultId, Kind)>,
 }
 
@@ -70,15 +70,15 @@ struct Inner {
     ignores_pings: Option<FaultId>,
     goaway: Option<Goaway>,
     drains: bool,
-    /// Whether a GOAWAY was requested, in either form.
+    /// Whether a fault requested a GOAWAY or a graceful shutdown.
     leaving: bool,
     carries: Option<String>,
-    /// Faults whose first effect here was counted; bounded by the number of remembered faults.
+    /// Faults whose first effect on this connection was counted; bounded by the number of remembered faults.
     counted: BTreeSet<FaultId>,
 }
 
 impl Handle {
-    /// A connection without effects.
+    /// The handle of a connection without effects.
     pub fn new(id: u64, endpoint: u32) -> Self {
         Self {
             id,
@@ -97,18 +97,18 @@ impl Handle {
         self.http_version.store(http_version, Ordering::Release);
     }
 
-    /// 1 or 2; 0 until that is known.
+    /// The HTTP version, 1 or 2; 0 until it is known.
     #[inline]
     pub fn http_version(&self) -> u8 {
         self.http_version.load(Ordering::Acquire)
     }
 
-    /// Sets the task to wake after a decision. Must be called before looking.
+    /// Sets the task that is woken after a new effect. Call this before reading the effects.
     pub fn wakes(&self, waker: &Waker) {
         self.waker.register(waker);
     }
 
-    /// The fault that stops this direction.
+    /// The fault that stops this direction of the connection.
     #[inline]
     pub fn frozen(&self, way: Way) -> Option<FaultId> {
         self.look(|inner| match way {
@@ -117,24 +117,24 @@ impl Handle {
         })
     }
 
-    /// Whether a direction is frozen.
+    /// Whether a fault stops a direction of the connection.
     #[inline]
     pub fn is_frozen(&self) -> bool {
         self.frozen(Way::In).or_else(|| self.frozen(Way::Out)).is_some()
     }
 
-    /// The fault that keeps PINGs from being answered.
+    /// The fault because of which PINGs get no answer.
     #[inline]
     pub fn ignores_pings(&self) -> Option<FaultId> {
         self.look(|inner| inner.ignores_pings)
     }
 
-    /// Whether a GOAWAY is to be sent.
+    /// Whether a GOAWAY must be sent.
     pub fn has_goaway(&self) -> bool {
         self.look(|inner| inner.goaway).is_some()
     }
 
-    /// The GOAWAY to send; returned once.
+    /// Takes the GOAWAY that must be sent; each GOAWAY is returned once.
     #[inline]
     pub fn take_goaway(&self) -> Option<Goaway> {
         if !self.touched.load(Ordering::Acquire) {
@@ -143,22 +143,22 @@ impl Handle {
         self.inner.lock().goaway.take()
     }
 
-    /// Waits for a graceful shutdown of the connection: no new streams, open ones go on.
+    /// Waits until a fault requests a graceful shutdown of the connection: no new streams, while open streams continue.
     pub async fn drains(&self) {
         self.until(|inner| inner.drains).await;
     }
 
-    /// Waits until no direction is frozen.
+    /// Waits until no fault stops a direction of the connection.
     pub async fn thawed(&self) {
         self.until(|inner| inner.frozen_in.is_none() && inner.frozen_out.is_none()).await;
     }
 
-    /// Whether a GOAWAY was requested, sent or not.
+    /// Whether a fault requested a GOAWAY, sent or not.
     pub fn is_leaving(&self) -> bool {
         self.look(|inner| inner.leaving.then_some(())).is_some()
     }
 
-    /// For example `connection 7 (watch 3 of packages.longhaul.dev by subject)`.
+    /// A description, for example `connection 7 (watch 3 of packages.longhaul.dev by subject)`.
     pub fn describe(&self) -> String {
         match &self.inner.lock().carries {
             Some(watch) => format!("connection {} ({watch})", self.id),
@@ -166,17 +166,17 @@ impl Handle {
         }
     }
 
-    /// Notes the watch that led a fault to the connection.
+    /// Remembers the watch by which a fault found the connection.
     pub(super) fn carries(&self, watch: String) {
         self.inner.lock().carries.get_or_insert(watch);
     }
 
-    /// Whether this is the first effect of a fault here.
+    /// Whether a fault has its first effect on this connection.
     pub(super) fn is_first(&self, by: FaultId) -> bool {
         self.inner.lock().counted.insert(by)
     }
 
-    /// Stops a direction; `false` if it is stopped already.
+    /// Stops one direction of the connection; `false` if it is already stopped.
     pub fn freeze(&self, by: FaultId, way: Way) -> bool {
         self.decide(|inner| {
             let slot = inner.slot(way);
@@ -196,12 +196,12 @@ impl Handle {
         });
     }
 
-    /// Keeps PINGs from being answered; `false` if a fault does so already.
+    /// Leaves PINGs without an answer; `false` if a fault already does so.
     pub fn ignore_pings(&self, by: FaultId) -> bool {
         self.decide(|inner| inner.ignores_pings.is_none() && inner.ignores_pings.replace(by).is_none())
     }
 
-    /// Sends a GOAWAY; `false` if one was sent or the connection is not HTTP/2.
+    /// Requests a GOAWAY; `false` if one was requested before or the connection is not HTTP/2.
     pub fn go_away(&self, goaway: Goaway) -> bool {
         if self.http_version() != 2 {
             return false;

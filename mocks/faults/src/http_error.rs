@@ -28,7 +28,7 @@ pub(super) const ROW: PlayedRow = Row::requests("http-error", "Requests are answ
     .drawn(8, Some(20))
     .played(|_| Box::new(HttpError));
 
-/// The default status.
+/// The default HTTP status.
 const STATUS: u16 = 500;
 
 #[derive(Debug)]

@@ -1,5 +1,6 @@
-//! `initial-end-missing` and `initial-end-held`: the bookmark that closes the initial events (KEP-3157) lacks its
-//! annotation, or comes after a delay, behind the live events of that time. A hit is one such bookmark.
+//! `initial-end-missing` and `initial-end-held` change the bookmark that closes the initial events (KEP-3157). The
+//! bookmark lacks its annotation, or comes after a delay, behind the live events of that time. A hit is one such
+//! bookmark.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use super::settings::keys;
 use super::{ActiveFault, Behaviour, Effect, Flow, Item, Name, PlayedRow, Row, Scene, Stream};
 
 keys! {
-    /// The keys of `initial-end-held`.
+    /// The settings of `initial-end-held`.
     pub struct Keys {
         delay "delay": Span = ("1s", ""),
     }
@@ -75,7 +76,7 @@ impl Effect for Missing {
 struct Holding {
     active: ActiveFault,
     delay: Duration,
-    /// When the bookmark is due, and the revision up to which everything was sent by now.
+    /// The time at which the bookmark is sent, and the revision up to which all events have been sent.
     waiting: Option<(Instant, u64)>,
 }
 

@@ -1,10 +1,11 @@
-//! The checks of faults of Pods and programs, which exist only once a run has begun and take their own time.
+//! Checks of the settings of faults of Pods and programs.
 //!
-//! Owns the refusals that these faults share.
+//! Owns the checks that these faults share: their targets exist only during a run, and stopping and starting takes
+//! time.
 
 use super::{Error, Fault, Lasting};
 
-/// Requires a beginning during the run, when the target exists.
+/// Refuses a fault that begins before the run, when its target does not exist.
 pub(super) fn begins_later(fault: &Fault) -> Result<(), Error> {
     if fault.is_armed_before() {
         return Err(Error::Needs { fault: fault.name.as_str(), instead: "say when it begins: `at: 5s`" });
@@ -16,7 +17,7 @@ pub(super) fn begins_later(fault: &Fault) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses a fault without an end: the subject would not come back and could not be judged.
+/// Refuses a fault that lasts until the load ends: the subject would not come back and could not be judged.
 pub(super) fn lasts(fault: &Fault) -> Result<(), Error> {
     begins_later(fault)?;
     if fault.lasting() == Lasting::ToTheEnd {

@@ -1,11 +1,11 @@
-//! Faults: named misbehaviour of the mock API server, with proof that each one was really hit.
+//! Faults: named misbehaviour of the mock API server, with a proof of every real effect.
 //!
 //! Owns the configuration of a fault, the engine that begins and ends faults, and the record of their hits. One fault
-//! is one file with its row and one line in `catalogue!`. There are two hooks: a request, before it is answered
-//! (`Injection`), and a watch, where small effects stand between the log and the outgoing bytes (`Effect`). Faults
-//! touch only requests of their target users ([`Faults::target_users`]), so the harness's own clients always see a
-//! healthy server. The exceptions change the store itself: `watch-410` and `compact` its history, and `rewind` its
-//! present. This module must not know HTTP; it handles requests, streams and revisions.
+//! is one file with its catalogue entry, and one line in `catalogue!`. A fault has two hooks: a request before its
+//! answer (`Injection`), and a watch whose events it changes (`Effect`). Faults affect only requests of their target
+//! users ([`Faults::target_users`]), so the harness's own clients always see a healthy server. Three faults change the
+//! store itself: `watch-410` and `compact` remove history, and `rewind` restores an old state. This crate knows
+//! requests, streams and revisions, but not HTTP.
 
 mod active;
 mod asked;
@@ -169,15 +169,15 @@ catalogue! {
     }
 }
 
-/// The caller's number for one scheduled fault.
+/// The number that the caller gives to a scheduled fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FaultId(pub u32);
 
-/// Proof that a fault had an effect.
+/// The proof that a fault had an effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
     pub fault: FaultId,
-    /// In microseconds since the epoch.
+    /// The time of the effect in microseconds since the epoch.
     pub at_us: u64,
     /// A description, for example `watch 7 of packages.longhaul.dev by subject on connection 3 reset`.
     pub detail: String,
@@ -186,17 +186,16 @@ pub struct Hit {
 /// The faults of one server.
 #[derive(Debug)]
 pub struct Faults {
-    /// Fast path: false while no fault was ever begun and none is drawn.
+    /// False while no fault was ever begun or drawn, so that most requests take no lock.
     any: AtomicBool,
     core: Arc<Core>,
-    /// Draws faults for single requests.
+    /// The hook that draws random faults for single requests.
     draw: OnceLock<Box<dyn Draw>>,
-    /// Held from the draw until the faults have handled the request, so that a drawn fault applies to that request and
-    /// no other.
+    /// Held from the draw until the faults have handled the request, so that a drawn fault affects only that request.
     drawing: Mutex<()>,
 }
 
-/// Makes the behaviour of a fault; a fault of another player is refused.
+/// Makes the behaviour of a fault; refuses a fault that the mock API server does not play.
 fn behaviour(fault: &Fault) -> Result<Box<dyn Behaviour>, Error> {
     let row = fault.name.row();
     let why = match row.family {
@@ -212,7 +211,7 @@ fn behaviour(fault: &Fault) -> Result<Box<dyn Behaviour>, Error> {
 player!(Faults);
 
 impl Faults {
-    /// An engine without faults; `seed` decides every probability.
+    /// An engine without faults; `seed` decides all probabilities.
     pub fn new(seed: u64) -> Self {
         let (draw, drawing) = (OnceLock::new(), Mutex::default());
         Self { any: AtomicBool::new(false), core: Arc::new(Core::new(seed)), draw, drawing }
@@ -223,24 +222,26 @@ impl Faults {
         let _ = self.core.host.set(host);
     }
 
-    /// Sets the users whose requests faults may touch. Before this call there are none.
+    /// Sets the users whose requests faults may affect. Before this call, faults affect no user.
     pub fn target_users<I: IntoIterator<Item = S>, S: AsRef<str>>(&self, users: I) {
         self.core.inner.lock().targets = users.into_iter().map(|user| Arc::from(user.as_ref())).collect();
     }
 
-    /// Lets faults touch the requests of every user.
+    /// Lets faults affect the requests of every user.
     pub fn target_everybody(&self) {
         self.core.inner.lock().everybody = true;
     }
 
-    /// Draws faults for each request from now on; only the first call has an effect. The caller must end them.
+    /// Draws random faults for each request from now on; only the first call has an effect. The caller must end these
+    /// faults.
     pub fn draw_by(&self, draw: Box<dyn Draw>) {
         let _ = self.draw.set(draw);
         self.any.store(true, Ordering::Release);
     }
 
-    /// Sets the endpoints whose connections faults may touch before the user is known: 0 is the server itself, see the
-    /// number of a replica. Before this call there are none. Name only endpoints that the subject alone uses.
+    /// Sets the endpoints whose connections faults may affect before the user is known. 0 is the server's own endpoint;
+    /// replicas have higher numbers. Before this call, faults affect no such connection. Name only endpoints that the
+    /// subject alone uses.
     pub fn target_endpoints<I: IntoIterator<Item = u32>>(&self, endpoints: I) {
         self.core.inner.lock().endpoints = endpoints.into_iter().collect();
     }
@@ -258,7 +259,7 @@ impl Faults {
         self.core.end(id);
     }
 
-    /// Number of real effects. A fault with no hit proves nothing about the subject.
+    /// Number of real effects of a fault. A fault with no hit proves nothing about the subject.
     pub fn hits(&self, id: FaultId) -> u64 {
         self.core.inner.lock().hits_of(id)
     }
@@ -268,14 +269,14 @@ impl Faults {
         self.core.inner.lock().take_hits()
     }
 
-    /// Waits for a hit since its last return. [`Faults::take_hits`] then returns that hit, unless it was taken already.
-    /// For one waiting task; dropping the future loses nothing.
+    /// Waits until a fault has a hit since the last return of this function. [`Faults::take_hits`] then returns the
+    /// hit, unless a call has taken it already. Only one task may wait; dropping the future loses no hit.
     pub async fn struck(&self) {
         let struck = self.core.inner.lock().struck();
         struck.notified().await;
     }
 
-    /// Every fault that was begun: whether it is active, and its hits.
+    /// Every fault that was begun: id, settings, whether it is active, and its number of hits.
     pub fn all(&self) -> Vec<(FaultId, Fault, bool, u64)> {
         self.core.inner.lock().all()
     }
@@ -285,7 +286,7 @@ impl Faults {
         self.core.inner.lock().streams.values().take(max).cloned().collect()
     }
 
-    /// Whether no fault was ever begun, so that calls for requests can be skipped.
+    /// Whether no fault was ever begun, so that the server can skip calls for requests.
     #[inline]
     pub fn never_any(&self) -> bool {
         !self.any.load(Ordering::Acquire)
@@ -308,17 +309,17 @@ impl Faults {
         self.core.asked(asked)
     }
 
-    /// A watch was accepted; `injection` is that of its request.
+    /// Handles a watch that was accepted; `injection` is that of its request.
     pub fn opened(&self, stream: &Arc<Stream>, injection: &Injection) {
         self.core.opened(stream, injection);
     }
 
-    /// A watch is over.
+    /// Forgets a watch that has ended.
     pub fn closed(&self, id: u64) {
         self.core.inner.lock().streams.remove(&id);
     }
 
-    /// An event stays unsent because the stream is silent.
+    /// Handles an event that stays unsent because the stream is silent.
     pub fn withheld(&self, by: FaultId, stream: &Stream, revision: u64) {
         let act = |behaviour: &mut dyn Behaviour, scene: &mut Scene<'_>| {
             if scene.active.id() == by {
@@ -328,7 +329,7 @@ impl Faults {
         self.core.each(stream, act);
     }
 
-    /// A watch resumes from a revision that the store had before a restore.
+    /// Handles a watch from a revision that the store had before a restore.
     pub fn ahead(&self, stream: &Stream, requested: u64) {
         let mut counted = false;
         self.core.each_newest_first(stream, |behaviour, scene| {
@@ -336,7 +337,7 @@ impl Faults {
         });
     }
 
-    /// The active faults of workloads that may have an effect, for the program that plays workloads.
+    /// The active faults of workloads that may have an effect, for the simulation of workloads.
     pub fn of_workloads(&self) -> Vec<(ActiveFault, Fault)> {
         if self.never_any() { Vec::new() } else { self.core.inner.lock().of_workloads() }
     }
@@ -348,7 +349,7 @@ impl Faults {
         }
     }
 
-    /// The form of the 410 for a watch from before the floor; `None` leaves it to the server.
+    /// The form of the 410 for a watch from a compacted revision; `None` lets the server choose.
     #[inline]
     pub fn gone(&self, stream: &Stream, requested: u64) -> Option<Form> {
         if self.never_any() {
@@ -364,20 +365,20 @@ impl Faults {
         form
     }
 
-    /// The effects on a connection that was just accepted.
+    /// The effects on a new connection.
     #[inline]
     pub fn welcome(&self, handle: &Handle) -> Welcome {
         if self.never_any() { Welcome::default() } else { self.core.welcome(handle) }
     }
 
-    /// Counts an effect on a connection: with `each` every time, otherwise only the first time.
+    /// Counts an effect on a connection: with `each` every effect, otherwise only the first.
     pub fn on_connection(&self, handle: &Handle, by: FaultId, what: &str, each: bool) {
         if each || handle.is_first(by) {
             self.core.note(by, format!("{}: {what}", handle.describe()));
         }
     }
 
-    /// A former token of this user was refused.
+    /// Handles the refusal of a token that this user had before.
     pub fn old_token_refused(&self, user: &str) {
         self.core.old_token_refused(user);
     }

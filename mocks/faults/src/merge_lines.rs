@@ -1,5 +1,5 @@
-//! `merge-lines`: several events go out as one chunk. Fewer than wanted are sent after a second. A hit is one chunk
-//! with more than one event.
+//! `merge-lines`: several events are sent as one chunk. If the wanted number is not reached within a second, fewer are
+//! sent. A hit is one chunk with more than one event.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,9 +23,9 @@ pub(super) const ROW: PlayedRow = Row::watches("merge-lines", "Several events go
     .hit("a piece of two or more events")
     .played(|_| Box::new(MergeLines));
 
-/// The default number of events.
+/// The default number of events in a chunk.
 const EVENTS: u64 = 3;
-/// How long events wait for more.
+/// How long events wait for further events.
 const WAITS: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]

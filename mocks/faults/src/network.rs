@@ -1,4 +1,4 @@
-//! Rows of the faults of the network, which `mock_proxy` plays in front of any control plane.
+//! Catalogue entries of network faults, which `mock_proxy` plays in front of any control plane.
 
 use units::{Bytes, Span, Throughput};
 
@@ -11,7 +11,7 @@ const fn row(name: &'static str, doc: &'static str) -> Row {
 }
 
 keys! {
-    /// The keys of `net-freeze`.
+    /// The settings of `net-freeze`.
     pub struct FreezeKeys {
         direction "direction": Direction = ("`both`", "`both`, `toSubject`, `toServer`"),
         new_connections "newConnections": NewConnections = ("", "of connections opened meanwhile: `healthy` or `frozen`"),
@@ -20,14 +20,14 @@ keys! {
 }
 
 keys! {
-    /// The keys of `net-refuse`.
+    /// The settings of `net-refuse`.
     pub struct RefuseKeys {
         how "how": How = ("`reset`", "`reset`, `close`, `hang`"),
     }
 }
 
 keys! {
-    /// The keys of `net-latency`.
+    /// The settings of `net-latency`.
     pub struct LatencyKeys {
         delay "delay": Span = ("100ms", ""),
         jitter "jitter": Span = ("none", "the largest addition, decided by the seed"),
@@ -35,14 +35,14 @@ keys! {
 }
 
 keys! {
-    /// The keys of `net-bandwidth`.
+    /// The settings of `net-bandwidth`.
     pub struct BandwidthKeys {
         rate "rate": Throughput = ("10KiB/s", ""),
     }
 }
 
 keys! {
-    /// The keys of `net-cut`.
+    /// The settings of `net-cut`.
     pub struct CutKeys {
         bytes "bytes": Bytes = ("1KiB", "how many pass to the client"),
         how "how": How = ("`reset`", "`reset` or `close`"),
@@ -50,7 +50,7 @@ keys! {
 }
 
 keys! {
-    /// The keys of `net-loss`.
+    /// The settings of `net-loss`.
     pub struct LossKeys {
         direction "direction": Direction = ("`both`", "`both`, `toSubject`, `toServer`"),
         new_connections "newConnections": NewConnections = ("", "of connections opened meanwhile: `healthy` or `frozen`"),

@@ -1,5 +1,5 @@
-//! `no-answer`: a request is read and never answered, until the client leaves or the fault ends; then the connection is
-//! closed. A hit is one request.
+//! `no-answer`: a request is read and never answered. The connection is closed when the client leaves or the fault
+//! ends. A hit is one request.
 
 use super::{Asked, Behaviour, Injection, Instead, PlayedRow, Row, Scene};
 

@@ -1,4 +1,5 @@
-//! `no-bookmarks`: requested bookmarks are not sent, except the one that closes initial events. A hit is one bookmark.
+//! `no-bookmarks`: requested bookmarks are not sent, except the bookmark that closes the initial events. A hit is one
+//! bookmark.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Rows of the faults of a real control plane's programs, which the starter of these programs plays.
+//! Catalogue entries of faults of a real control plane's programs. The code that starts these programs plays the
+//! faults.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,9 +10,9 @@ use super::settings::keys;
 use super::settings::{Family, Row};
 use super::{Error, Fault};
 
-/// How long etcd is stopped in each period.
+/// How long etcd is stopped in each period of `etcd-slow`.
 pub const STALL: Span = Span::from_millis(800);
-/// The period.
+/// The period of `etcd-slow`.
 pub const STALL_EVERY: Span = Span::from_secs(1);
 
 const fn row(name: &'static str, doc: &'static str) -> Row {
@@ -22,7 +23,7 @@ const fn row(name: &'static str, doc: &'static str) -> Row {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum EndBy {
-    /// SIGTERM, as for an upgrade, and SIGKILL if the program has not ended after ten seconds.
+    /// SIGTERM, as in an upgrade, and SIGKILL if the program has not ended after ten seconds.
     #[default]
     Term,
     /// SIGKILL, as for a program that uses too much memory.
@@ -30,7 +31,7 @@ pub enum EndBy {
 }
 
 keys! {
-    /// The keys of `apiserver-restart`.
+    /// The settings of `apiserver-restart`.
     pub struct ApiserverRestartKeys {
         signal "signal": EndBy = ("`term`", "`term` or `kill`"),
         pause "pause": Span = ("20s", "from one start to the next, with `count`"),
@@ -38,7 +39,7 @@ keys! {
 }
 
 keys! {
-    /// The keys of `etcd-slow`.
+    /// The settings of `etcd-slow`.
     pub struct EtcdSlowKeys {
         stall "stall": Span = ("800ms", "pause of etcd in each second, as on a disk that does not answer"),
     }

@@ -1,22 +1,22 @@
-//! The players of faults: the API server, the network in front of it, the registry.
+//! The players of faults: the mock API server, the network proxy in front of a control plane, and the mock registry.
 //!
-//! Owns their common interface, so that a schedule's runner need not know which player it has.
+//! Owns their common interface, so that the scheduler of faults treats all players alike.
 
 use super::{Error, Fault, FaultId, Hit};
 
-/// A player of the faults of one [`Family`](super::Family), or of several.
+/// A player of the faults of one [`Family`](super::Family), or of several families.
 pub trait Player: Sync {
-    /// Begins a fault. A fault with contradictory settings or of another player is refused.
+    /// Begins a fault. Contradictory settings are refused, as are faults of another player.
     fn begin(&self, id: FaultId, fault: &Fault) -> Result<(), Error>;
     /// Ends a fault. Its hits stay readable; an unknown id is ignored.
     fn end(&self, id: FaultId);
-    /// Number of real effects.
+    /// Number of real effects of a fault.
     fn hits(&self, id: FaultId) -> u64;
     /// The hits since the last call, oldest first.
     fn take_hits(&self) -> Vec<Hit>;
 }
 
-/// Implements [`Player`] for a type that has these methods itself, for callers that know the type.
+/// Implements [`Player`] for a type by its own methods of the same names.
 #[macro_export]
 macro_rules! player {
     ($player:ty) => {

@@ -1,4 +1,5 @@
-//! Rows of the faults that a cluster does to the Pods of a subject; the deployer of the Pods plays them.
+//! Catalogue entries of faults that a cluster does to a subject's Pods. The code that deploys the Pods plays the
+//! faults.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,12 +10,12 @@ use super::settings::keys;
 use super::settings::{Family, Row};
 use super::{Error, Fault};
 
-/// The default time between the beginnings of repeated effects.
+/// The default time between the starts of two repeated effects.
 pub const PAUSE: Span = Span::from_secs(20);
-/// The default remaining validity of an expiring certificate: a kubelet that is notified puts it into a Pod within
-/// seconds.
+/// The default remaining validity of an expiring certificate. A kubelet with a watch mounts a new certificate into a
+/// Pod within seconds.
 pub const VALID: Span = Span::from_secs(30);
-/// The least validity that leaves time to put one certificate into a Pod, and the next one after it.
+/// The least validity that is long enough to mount one certificate into a Pod, and the next certificate after it.
 const VALID_LEAST: Span = Span::from_secs(15);
 
 const fn row(name: &'static str, doc: &'static str) -> Row {
@@ -30,15 +31,16 @@ pub enum KillBy {
     Signal,
     /// The Pod is deleted without a grace period, and another one replaces it.
     Delete,
-    /// The Pod is evicted, as by `kubectl drain`: it is asked to end, and disruption budgets are respected.
+    /// The Pod is evicted, as by `kubectl drain`: its containers get time to end, and PodDisruptionBudgets are
+    /// respected.
     Evict,
 }
 
-/// The default share of a CPU for a container.
+/// The default CPU limit of a container, in CPUs.
 const CPU: f64 = 0.2;
 
 keys! {
-    /// The keys of `pod-kill`.
+    /// The settings of `pod-kill`.
     pub struct PodKillKeys {
         by "by": KillBy = ("`signal`", "`signal`, `delete` or `evict`"),
         pause "pause": Span = ("20s", "from one start to the next, with `count`"),
@@ -46,21 +48,21 @@ keys! {
 }
 
 keys! {
-    /// The keys of repeated effects.
+    /// The settings of faults with repeated effects.
     pub struct PauseKeys {
         pause "pause": Span = ("20s", "from one start to the next, with `count`"),
     }
 }
 
 keys! {
-    /// The keys of `scale`.
+    /// The settings of `scale`.
     pub struct ScaleKeys {
         to "to": u32 = ("0", "number of Pods"),
     }
 }
 
 keys! {
-    /// The keys of `node-pressure`.
+    /// The settings of `node-pressure`.
     pub struct NodePressureKeys {
         memory "memory": Bytes = ("", "memory limit of each container; one that uses more is killed"),
         cpu "cpu": f64 = ("0.2 without `memory`", "processor limit of each container"),
@@ -68,14 +70,14 @@ keys! {
 }
 
 impl NodePressureKeys {
-    /// The share of a CPU for each container, if that is less than before.
+    /// The CPU limit of each container in CPUs, if that is lower than the container's own limit.
     pub fn processor(&self) -> Option<f64> {
         self.cpu.or_else(|| self.memory.is_none().then_some(CPU))
     }
 }
 
 keys! {
-    /// The keys of `certificate-expiry`.
+    /// The settings of `certificate-expiry`.
     pub struct CertificateExpiryKeys {
         valid "valid": Span = ("30s", "validity of the expiring certificate; its successor is there after two thirds"),
         pause "pause": Span = ("20s", "from one start to the next, with `count`; the one before has to expire first"),

@@ -1,8 +1,8 @@
-//! The draw of random faults: from a rate and a list to a schedule. Pure: the same seed, list and window give the same
+//! The draw of random faults: a rate and a list become a schedule. Pure: the same seed, list and window give the same
 //! schedule.
 //!
-//! Owns the choice and the times of the faults. The row of a fault (`Row::drawn`) holds the arguments of one that is
-//! only named.
+//! Owns the choice and the times of the faults. A fault that the list only names gets the arguments in its catalogue
+//! entry (`Row::drawn`).
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -15,25 +15,25 @@ use units::Span;
 
 use super::{Fault, Lasting, Name};
 
-/// A hundred hours with a fault a minute are 6,000.
+/// Most faults of one schedule. A hundred hours with one fault a minute are 6,000.
 pub const DRAWN_MAX: u64 = 10_000;
-/// A momentary fault waits up to a second for a target; its canary comes another second later.
+/// The time that a momentary fault takes: up to a second until it has a target, and a second for its canary.
 const MOMENT: Duration = Duration::from_secs(2);
-/// The quiet time between two drawn faults, so that the canaries of each are its own.
+/// The pause between two drawn faults, so that a canary belongs to one fault.
 const BETWEEN: Duration = Duration::from_secs(2);
-/// Below this slack, whole seconds would leave few moments in a short stretch.
+/// The slack from which a fault begins at a whole second. With less slack only few whole seconds would be possible.
 const SLACK_IN_SECONDS: Duration = Duration::from_secs(10);
-/// Keeps the random numbers of the draw apart from those of load and churn, which have the same seed.
+/// Separates the random numbers of the draw from those of load and churn, which use the same seed.
 const STREAM: u64 = 0xFA17;
 
-/// Faults that are drawn from a list, one in each stretch of `every`.
+/// Faults that are drawn from a list, one in each interval of length `every`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Random {
-    /// The length of a stretch. One fault is drawn for each stretch, and begins somewhere in it.
+    /// The length of an interval. One fault is drawn for each interval and begins within it.
     pub every: Span,
-    /// The candidates: a name, which gets the arguments of its row, or a fault with arguments and without `at`. Each is
-    /// drawn once before any is drawn again.
+    /// The faults that may be drawn. An entry is a name, which gets default arguments, or a fault with arguments and
+    /// without `at`. Every fault is drawn once before any is drawn again.
     pub from: Vec<Candidate>,
 }
 
@@ -44,28 +44,29 @@ pub struct Candidate(pub Fault);
 /// The bounds and defaults of a draw.
 #[derive(Debug, Clone, Copy)]
 pub struct Window<'a> {
-    /// No fault begins earlier.
+    /// The earliest beginning of a drawn fault.
     pub from: Duration,
-    /// Every fault is over by then.
+    /// The time by which every drawn fault has ended.
     pub to: Duration,
-    /// The default resource for faults that can choose one.
+    /// The default resource of faults that can choose a resource.
     pub resource: Option<&'a str>,
-    /// The faults with a time of their own. While one of known length is active, no drawn fault is.
+    /// The faults that have times in the scenario. While such a fault of known length is active, no drawn fault is
+    /// active.
     pub planned: &'a [Fault],
 }
 
-/// Why a draw is impossible.
+/// Why no faults can be drawn.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// An empty list.
+    /// The list is empty.
     #[error("`random.from` is empty: name what may be drawn, for example `from: [watch-reset, silent-watch]`")]
     Nothing,
-    /// An entry with a beginning or an id.
+    /// An entry sets a beginning or an id.
     #[error(
         "`random.from`: entry {number} (`{fault}`) has `{key}`, which the draw decides: leave it out, or plan it under `planned`"
     )]
     Timed {
-        /// The number of the entry, from 1.
+        /// The number of the entry in the list, from 1.
         number: usize,
         fault: &'static str,
         key: &'static str,
@@ -73,34 +74,34 @@ pub enum Error {
     /// An entry that is no valid fault.
     #[error("`random.from`: entry {number} (`{fault}`): {error}")]
     Unsound {
-        /// The number of the entry, from 1.
+        /// The number of the entry in the list, from 1.
         number: usize,
         fault: &'static str,
         error: super::Error,
     },
-    /// A fault does not fit between two others.
+    /// A fault is longer than an interval allows.
     #[error(
         "`random.every` is {every}, but `{fault}` takes {takes} with its canaries: write at least {takes}, or give it a shorter `for`"
     )]
     TooOften {
-        /// The configured length.
+        /// The configured interval.
         every: Span,
-        /// The longest fault.
+        /// The name of the longest fault.
         fault: &'static str,
-        /// The time that it needs.
+        /// The time that the fault needs.
         takes: Span,
     },
-    /// More than [`DRAWN_MAX`].
+    /// More than [`DRAWN_MAX`] faults would be drawn.
     #[error("`random.every: {every}` draws {count} faults, at most {DRAWN_MAX} are played: write at least {instead}")]
     TooMany {
-        /// The configured length.
+        /// The configured interval.
         every: Span,
-        /// The resulting number.
+        /// The number of faults with this interval.
         count: u64,
-        /// The shortest length that fits.
+        /// The shortest interval that is allowed.
         instead: Span,
     },
-    /// Not one stretch fits.
+    /// The window is shorter than one interval.
     #[error(
         "no drawn fault fits: the warm-up is over at {from}, from {to} on there is no time left to heal, and one strikes every {every}: make `steady` longer by {short}"
     )]
@@ -109,7 +110,7 @@ pub enum Error {
         from: Span,
         /// The end of the window.
         to: Span,
-        /// The configured length.
+        /// The configured interval.
         every: Span,
         /// The missing time, in whole seconds.
         short: Span,
@@ -117,7 +118,8 @@ pub enum Error {
 }
 
 impl Random {
-    /// Draws the schedule, in order of time. Faults overlap neither each other nor planned faults of known length.
+    /// Draws the schedule in order of time. Faults overlap neither other drawn faults nor planned faults of known
+    /// length.
     pub fn draw(&self, seed: u64, window: &Window<'_>) -> Result<Vec<Fault>, Error> {
         let candidates = self.candidates(window.resource)?;
         let every = self.every.0;
@@ -152,7 +154,7 @@ impl Random {
         Ok(drawn)
     }
 
-    /// The checked list, with the additions of the rows and the scenario.
+    /// The checked faults of the list, completed by defaults of the catalogue and the scenario.
     fn candidates(&self, resource: Option<&str>) -> Result<Vec<Fault>, Error> {
         if self.from.is_empty() {
             return Err(Error::Nothing);
@@ -177,7 +179,7 @@ impl Random {
     }
 }
 
-/// A fault with a length and a resource.
+/// The fault with a length and a resource; missing ones are taken from the defaults.
 fn complete(fault: &Fault, resource: Option<&str>) -> Fault {
     let row = fault.name.row();
     let mut fault = Fault { at: Some(Span::from_secs(0)), ..fault.clone() };
@@ -193,8 +195,8 @@ fn complete(fault: &Fault, resource: Option<&str>) -> Fault {
     fault
 }
 
-/// How late in its stretch a fault begins. If there are enough whole seconds to choose from, it is one of them, because
-/// people can read that in a plan and write it into a scenario.
+/// How late in its interval a fault begins. If enough whole seconds are possible, the time is a whole second, which
+/// people can read in a plan and write into a scenario.
 fn late(rng: &mut ChaCha8Rng, slack: Duration) -> Duration {
     let grain = if slack >= SLACK_IN_SECONDS { Duration::from_secs(1) } else { Duration::from_millis(1) };
     let grains = u32::try_from(slack.as_nanos() / grain.as_nanos()).unwrap_or(u32::MAX);
@@ -218,8 +220,8 @@ fn takes(fault: &Fault) -> Duration {
     active(fault).unwrap_or_default().saturating_add(BETWEEN)
 }
 
-/// Whether two faults are active at the same time. A planned fault that lasts to the end does not count: it may overlap
-/// others.
+/// Whether two faults are active at the same time. A planned fault that lasts to the end of the load may overlap
+/// others, so it never counts.
 fn meet(planned: &Fault, drawn: &Fault) -> bool {
     let span = |fault: &Fault| Some((fault.at?.0, fault.at?.0.saturating_add(active(fault)?).saturating_add(BETWEEN)));
     span(planned).zip(span(drawn)).is_some_and(|(a, b)| a.0 < b.1 && b.0 < a.1)

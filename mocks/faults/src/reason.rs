@@ -1,6 +1,7 @@
-//! The default reason of a refusal.
+//! The default `reason` of a refusal.
 
-/// The `reason` of a status (`k8s.io/apimachinery/pkg/apis/meta/v1`, `StatusReason`); empty if there is none.
+/// The `reason` for an HTTP status (`k8s.io/apimachinery/pkg/apis/meta/v1`, `StatusReason`); empty if Kubernetes
+/// defines none.
 pub fn reason_of(status: u16) -> &'static str {
     match status {
         400 => "BadRequest",

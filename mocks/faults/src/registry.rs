@@ -1,4 +1,4 @@
-//! Rows of the faults of the registry, which `mock_registry` plays: each has a file there with its behaviour.
+//! Catalogue entries of registry faults, which `mock_registry` plays: the file of each behaviour is in that crate.
 
 use units::{Span, Throughput};
 
@@ -11,7 +11,7 @@ const fn row(name: &'static str, doc: &'static str) -> Row {
 }
 
 keys! {
-    /// The keys of `registry-error`.
+    /// The settings of `registry-error`.
     pub struct ErrorKeys {
         status "status": u16 = ("503", ""),
         retry_after "retryAfter": Span = ("none", "in whole seconds"),
@@ -19,7 +19,7 @@ keys! {
 }
 
 keys! {
-    /// The keys of `registry-slow`.
+    /// The settings of `registry-slow`.
     pub struct SlowKeys {
         delay "delay": Span = ("1s without `rate`", ""),
         rate "rate": Throughput = ("unlimited", ""),
@@ -27,7 +27,7 @@ keys! {
 }
 
 keys! {
-    /// The keys of `registry-down`.
+    /// The settings of `registry-down`.
     pub struct DownKeys {
         how "how": How = ("`reset`", "`reset`, `close`, `hang`"),
     }

@@ -1,6 +1,6 @@
-//! `rewind`: the store is restored to an earlier state, as from an older backup, and its revisions are handed out
-//! again. If that undid a commit, a hit is the first list that shows it, and each watch from a revision that does not
-//! exist any more.
+//! `rewind`: the store is restored to an earlier state, as from an older backup, and its revision counter continues
+//! from there. If the restore undid a commit, the first list that shows the restore is a hit. Each watch from a
+//! revision that no longer exists is a hit too.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ const AGE_S: u64 = 10;
 #[derive(Debug)]
 pub(super) struct Rewind {
     restore: Restore,
-    /// A description of the undone commits, until a list has shown the restore.
+    /// A description of the undone commits; `None` after a list has shown the restore.
     undone: Option<String>,
 }
 
@@ -55,7 +55,7 @@ impl Behaviour for Rewind {
         self.undone = host.restore(self.restore);
     }
 
-    /// Open watches that were cut prove nothing about the restore: any server may reset them.
+    /// Does nothing: a watch that was cut proves nothing about the restore, because any server may reset a watch.
     fn begin(&mut self, _open: &[Arc<Stream>], _scene: &mut Scene<'_>) {}
 
     fn met(&mut self, asked: &Asked<'_>, scene: &mut Scene<'_>) -> bool {

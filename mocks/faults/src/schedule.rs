@@ -1,24 +1,24 @@
-//! The times at which faults begin and end. Pure: time and hits come in, steps come out.
+//! The times at which faults begin and end. Pure: the inputs are the time and hits, the outputs are steps.
 //!
-//! Owns `at`, `when` and `for`. It must not begin a fault itself: the owner of the clock does.
+//! Owns the keys `at`, `when` and `for`. The schedule begins no fault itself: its caller does.
 
 use std::time::Duration;
 
 use super::settings::{self, Lasting};
 use super::{Error, Fault};
 
-/// A step for fault number `index` of the list.
+/// The beginning or end of fault number `index` in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     Begin(usize),
     End(usize),
 }
 
-/// The remaining steps. Times count from the start of the warm-up.
+/// The steps that remain. Times count from the start of the warm-up.
 #[derive(Debug)]
 pub struct Schedule {
     entries: Vec<Entry>,
-    /// In order of time; steps of the same time are in the order in which they became known.
+    /// Steps with known times, in order. Steps of the same time are in the order in which they became known.
     pending: Vec<(Duration, Step)>,
 }
 
@@ -33,7 +33,7 @@ struct Entry {
 }
 
 impl Schedule {
-    /// The steps of a list of faults, which is checked; an error comes with the number of the invalid fault.
+    /// Checks a list of faults and makes their steps. An error comes with the number of the invalid fault.
     pub fn new(faults: &[Fault]) -> Result<Self, (usize, Error)> {
         settings::check_all(faults)?;
         let entry = |fault: &Fault| Entry {
@@ -66,7 +66,7 @@ impl Schedule {
         now
     }
 
-    /// Fault number `index` had a hit at `now`: faults that wait for its first hit are now planned.
+    /// Fault number `index` had a hit at `now`: faults that wait for its first hit get their times.
     pub fn hit(&mut self, index: usize, now: Duration) {
         let Some(entry) = self.entries.get_mut(index).filter(|entry| !entry.was_hit) else { return };
         entry.was_hit = true;
@@ -84,7 +84,8 @@ impl Schedule {
         }
     }
 
-    /// The next due step. After a `Begin` the `End` of the same fault is planned, if it has one.
+    /// The next step whose time has come. After a `Begin` step, the `End` step of that fault is planned, if the fault
+    /// has an end.
     pub fn due(&mut self, now: Duration) -> Option<Step> {
         if self.pending.first()?.0 > now {
             return None;
@@ -97,13 +98,13 @@ impl Schedule {
         Some(step)
     }
 
-    /// The time of the next known step; a hit may bring an earlier one.
+    /// The time of the next known step; a hit may add an earlier step.
     pub fn next(&self) -> Option<Duration> {
         self.pending.first().map(|(at, _)| *at)
     }
 
-    /// Ends the schedule with the load. Returns the faults that have begun and not ended, in the order of the list; no
-    /// step is due afterwards.
+    /// Ends the schedule at the end of the load. Returns the faults that have begun and not ended, in the order of the
+    /// list. No step follows.
     pub fn finish(&mut self) -> Vec<usize> {
         self.pending.clear();
         let open: Vec<usize> =

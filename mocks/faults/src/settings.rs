@@ -1,7 +1,7 @@
-//! The configuration of a fault, as a scenario file writes it.
+//! The configuration of a fault, as it is written in a scenario file.
 //!
-//! Owns the keys that faults share, with their units, and the checks of a list of faults. Every other key belongs to
-//! the row of its fault, which declares it with its default. It must not act.
+//! Owns the keys that faults share, with their units, and the checks of a list of faults. Every other key is declared
+//! in the catalogue entry of its fault, with its default. This module carries out no fault.
 
 mod described;
 mod error;
@@ -36,58 +36,60 @@ pub use values::{
     Watches, When,
 };
 
-/// One scheduled fault.
+/// One fault of a scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", remote = "Self")]
 #[schemars(transform = described::describe)]
 pub struct Fault {
     /// The fault's name.
     pub name: Name,
-    /// A label, unique among the faults: another fault's `when` or a script's step may wait for this fault's first hit.
+    /// A label, unique among the faults. Another fault's `when` or a script's step may wait for the first hit of the
+    /// fault with this label.
     pub id: Option<String>,
     /// The beginning, counted from the start of the warm-up. Without `at` and `when` the fault begins before the
     /// subject starts.
     pub at: Option<Span>,
-    /// Instead of `at`: begins after the first hit of another fault.
+    /// Instead of `at`: the fault begins after the first hit of another fault.
     pub when: Option<When>,
     /// How long the fault lasts. Default: a fault that cuts, compacts or restores is momentary if it has `at` or
-    /// `when`, and neither `nth`, `every` nor `afterEvents`: it acts on streams that are open then and on no later
-    /// ones. Every other fault lasts until the load ends.
+    /// `when`, and neither `nth`, `every` nor `afterEvents`: it affects only streams that are open at that time. Every
+    /// other fault lasts until the load ends.
     #[serde(rename = "for")]
     pub lasts: Option<Span>,
-    /// Only requests and watches of this resource, or workloads of this kind: `pods`, `packages` or `packages.longhaul.dev`. Default: all of them.
+    /// Only requests and watches of this resource, or workloads of this kind: `pods`, `packages` or
+    /// `packages.longhaul.dev`. Default: all of them.
     pub resource: Option<String>,
-    /// The kinds of requests that the fault concerns.
+    /// The kinds of requests that the fault affects.
     pub on: Option<On>,
     /// Only requests whose query string, as it was sent, contains this: `sendInitialEvents=true`.
     pub query: Option<String>,
-    /// Only clients whose `User-Agent` contains this.
+    /// Only requests of clients whose `User-Agent` contains this.
     pub user_agent: Option<String>,
-    /// `registry-…` only: only requests for this repository, or for those with this prefix if it ends in `*`. Default:
-    /// all.
+    /// `registry-…` only: only requests for this repository, or for repositories with this prefix if it ends in `*`.
+    /// Default: all.
     pub repository: Option<String>,
-    /// Only this endpoint of the control plane: 0 is the first one, the further ones count from 1. Default: all of
+    /// Only this endpoint of the control plane: 0 is the first endpoint, and further ones count from 1. Default: all of
     /// them.
     pub endpoint: Option<u32>,
     /// Only the n-th matching request since the fault began, counted from 1, a range `{from: 2, to: 7}`, or a list `[2,
-    /// 4, 6]`. Then watches that are open when it begins are not concerned. For faults on new connections and on the
-    /// network: the n-th connection. Default: all of them.
+    /// 4, 6]`. Watches that are open when the fault begins are then not affected. For faults on new connections and on
+    /// the network: the n-th connection. Default: all of them.
     pub nth: Option<Nth>,
-    /// Instead of `nth`: only every second, third, … matching request since the fault began, as `2nd`.
+    /// Instead of `nth`: only every second, third, … matching request since the fault began, written as `2nd`.
     pub every: Option<Every>,
-    /// Acts on a watch once it has sent this many events, including the initial ones but not bookmarks. Default: 0, at
-    /// once.
+    /// The fault affects a watch only after the watch has sent this many events, including initial events but not
+    /// bookmarks. Default: 0.
     pub after_events: Option<u64>,
     /// The most effects of the fault.
     pub count: Option<u64>,
-    /// The probability of each single effect, 0 to 1, decided by the seed. Default: 1.
+    /// The probability of each single effect, 0 to 1; the seed decides. Default: 1.
     pub probability: Option<f64>,
-    /// The keys of its row.
+    /// The settings that only this kind of fault has.
     #[serde(skip, default = "Settings::none")]
     pub settings: Settings,
 }
 
-/// How long a fault lasts.
+/// How long a fault lasts: a moment, a duration, or until the load ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lasting {
     /// The fault ends as soon as it has begun.
@@ -97,12 +99,12 @@ pub enum Lasting {
 }
 
 impl Fault {
-    /// A fault with its defaults, at `at`.
+    /// A fault with default settings that begins at `at`.
     pub fn new(name: Name, at: Span) -> Self {
         Self { at: Some(at), ..Self::armed(name) }
     }
 
-    /// A fault with its defaults that begins before the subject starts.
+    /// A fault with default settings that begins before the subject starts.
     pub fn armed(name: Name) -> Self {
         Self {
             name,
@@ -125,19 +127,19 @@ impl Fault {
         }
     }
 
-    /// The keys of the fault's row; defaults if the type belongs to another row.
+    /// The settings that only this kind of fault has; defaults if `K` belongs to another kind.
     pub fn keys<K: Keys>(&self) -> K {
         self.settings.get()
     }
 
-    /// Sets a key of the fault's row, as a scenario spells it; `check` refuses a key that the row does not have.
+    /// Sets a key of the fault by its name in scenarios; `check` refuses a key that the fault does not have.
     #[must_use]
     pub fn set<V: Serialize>(mut self, key: &str, value: V) -> Self {
         self.put(key, value);
         self
     }
 
-    /// See [`Fault::set`].
+    /// Sets a key of the fault; see [`Fault::set`].
     pub fn put<V: Serialize>(&mut self, key: &str, value: V) {
         let mut keys = self.settings.written();
         match serde_json::to_value(value) {
@@ -152,17 +154,17 @@ impl Fault {
         keys::check(self)
     }
 
-    /// Whether it begins before the subject starts.
+    /// Whether the fault begins before the subject starts.
     pub fn is_armed_before(&self) -> bool {
         self.at.is_none() && self.when.is_none()
     }
 
-    /// Whether the fault chooses by number, and so concerns only requests after its beginning.
+    /// Whether the fault chooses requests by number, and so affects only requests after its beginning.
     pub fn counts_turns(&self) -> bool {
         self.nth.is_some() || self.every.is_some()
     }
 
-    /// Whether the fault acts on target number `number`, counted from 1 since the fault began.
+    /// Whether the fault affects target number `number`, counted from 1 since the fault began.
     pub fn is_turn(&self, number: u64) -> bool {
         self.nth.as_ref().is_none_or(|nth| nth.contains(number))
             && self.every.is_none_or(|every| every.contains(number))
@@ -173,7 +175,7 @@ impl Fault {
         self.is_armed_before() || self.counts_turns() || self.after_events.is_some()
     }
 
-    /// The duration, from `for` and the fault's name.
+    /// How long the fault lasts, from `for` and the fault's name.
     pub fn lasting(&self) -> Lasting {
         match self.lasts {
             Some(span) => Lasting::For(span),
@@ -182,7 +184,7 @@ impl Fault {
         }
     }
 
-    /// The requests that the fault concerns.
+    /// The kinds of requests that the fault affects.
     pub fn on(&self) -> On {
         self.on.unwrap_or(self.name.row().on)
     }
@@ -192,7 +194,7 @@ impl Fault {
         self.count.or_else(|| (self.name.row().once && self.probability.is_none()).then_some(1))
     }
 
-    /// Whether the fault concerns such a request or stream; `resource` is the full name.
+    /// Whether the fault affects such a request or stream; `resource` is the full name.
     pub(super) fn matches(&self, resource: &str, user_agent: &str, query: &str, endpoint: u32) -> bool {
         let plural = resource.split_once('.').map_or(resource, |(plural, _)| plural);
         self.resource.as_deref().is_none_or(|wanted| wanted == resource || wanted == plural)

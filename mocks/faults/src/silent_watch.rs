@@ -1,5 +1,5 @@
-//! `silent-watch`: matching watches stay open and get no bytes, neither events nor bookmarks; on HTTP/2 the connection
-//! and its other streams go on. A hit is one stream with at least one withheld event.
+//! `silent-watch`: matching watches stay open and get no bytes, neither events nor bookmarks. On HTTP/2 the connection
+//! and its other streams continue. A hit is one stream with at least one withheld event.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) const ROW: PlayedRow = Row::watches("silent-watch", "Open watches sta
 #[derive(Debug, Default)]
 pub(super) struct SilentWatch {
     silenced: u64,
-    /// Streams that were hit; bounded by the number of silenced streams.
+    /// Streams that count as hits; bounded by the number of silenced streams.
     hit: BTreeSet<u64>,
 }
 

@@ -1,6 +1,6 @@
-//! `split` and `slow-drip`: everything goes out in small pieces with pauses, so that each is a flush of its own: a
-//! chunk on HTTP/1.1, a DATA frame on HTTP/2, a TLS record. A hit is one event of `split`, one stream of `slow-drip`.
-//! Bytes that fit one piece go out normally and are no hit.
+//! `split` and `slow-drip`: the bytes of a stream are sent in small pieces with pauses. Each piece is flushed
+//! separately: as a chunk of HTTP/1.1, a DATA frame of HTTP/2, a TLS record. A hit of `split` is one event, a hit of
+//! `slow-drip` one stream. Bytes that fit into one piece are sent normally and are no hit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::stream::pipe::Rank;
 use super::{ActiveFault, Behaviour, Effect, Fault, Flow, Item, Name, PlayedRow, Row, Scene, Stream};
 
 keys! {
-    /// The keys of `split`.
+    /// The settings of `split`.
     pub struct SplitKeys {
         bytes "bytes": Bytes = ("1B", "the size of a piece"),
         pause "pause": Span = ("1ms", "after each piece"),
@@ -20,7 +20,7 @@ keys! {
 }
 
 keys! {
-    /// The keys of `slow-drip`.
+    /// The settings of `slow-drip`.
     pub struct DripKeys {
         rate "rate": Throughput = ("100B/s", ""),
     }
@@ -41,12 +41,12 @@ pub(super) const SLOW_DRIP: PlayedRow = Row::watches("slow-drip", "Bytes trickle
     .hit("a watch")
     .played(|_| Box::new(Slices));
 
-/// The default piece of `split`.
+/// The default size of a piece of `split`, in bytes.
 const PIECE_BYTES: u64 = 1;
 const PAUSE: Duration = Duration::from_millis(1);
 /// The default rate of `slow-drip`, in bytes a second.
 const RATE: u64 = 100;
-/// Drips in a second, at rates that allow it.
+/// Pieces of `slow-drip` in a second, at rates that allow as many.
 const DRIPS_PER_SECOND: u64 = 20;
 
 #[derive(Debug)]

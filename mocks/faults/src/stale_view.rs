@@ -1,5 +1,5 @@
-//! `stale-view`: lists, gets and watches are answered from an old state, as by an API server that lags, until the fault
-//! ends. A hit is one answer that differs from the current one, and one watch with a withheld event.
+//! `stale-view`: until the fault ends, lists, gets and watches are answered from an old state, as by an API server that
+//! lags. A hit is an answer that differs from the current one, or a watch with a withheld event.
 
 use std::sync::Arc;
 

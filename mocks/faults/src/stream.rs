@@ -1,7 +1,7 @@
-//! The handle of one open watch: its identity, and the effects that faults want on it.
+//! A handle of one open watch: its identity, and the effects of faults on the watch.
 //!
-//! Owns the stream's state, the effects on their way to it, and the waker of its server task. It must not know the
-//! server.
+//! Owns the state of the stream, new effects that the stream has not taken yet, and the waker of its server task. The
+//! server itself is not known here.
 
 pub(super) mod pipe;
 
@@ -21,14 +21,14 @@ use super::{FaultId, Http2Code};
 pub struct Stream {
     pub id: u64,
     pub user: Arc<str>,
-    /// Full resource name.
+    /// The full name of the resource.
     pub resource: Arc<str>,
     /// The client's `User-Agent`.
     pub user_agent: Arc<str>,
-    /// The request's query, as it was sent.
+    /// The request's query string, as it was sent.
     pub query: Arc<str>,
     pub connection: Arc<Handle>,
-    /// Events that were written, initial ones included.
+    /// Number of written events, including initial events.
     sent: AtomicU64,
     inner: Mutex<Inner>,
 }
@@ -38,19 +38,19 @@ pub struct Stream {
 pub struct Streaming {
     pub id: u64,
     pub user: Arc<str>,
-    /// Full resource name.
+    /// The full name of the resource.
     pub resource: Arc<str>,
     /// The client's `User-Agent`.
     pub user_agent: Arc<str>,
-    /// The request's query, as it was sent.
+    /// The request's query string, as it was sent.
     pub query: Arc<str>,
     pub connection: Arc<Handle>,
 }
 
-/// The fate of a watch.
+/// The treatment of a watch by the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchState {
-    /// Normal service.
+    /// The watch is served normally.
     Served,
     /// The watch ends.
     Over(Ending),
@@ -61,13 +61,13 @@ pub enum WatchState {
 /// How a watch ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
-    /// As if its time were over.
+    /// The watch ends as if its time were over.
     Clean,
-    /// RST; on HTTP/2 `RST_STREAM` with this code.
+    /// The watch is reset: by RST, or on HTTP/2 by `RST_STREAM` with this code.
     Reset(Http2Code),
-    /// The connection is closed in the middle.
+    /// The connection is closed in the middle of the watch.
     Eof,
-    /// A last line, then a clean end, or silence because of a fault.
+    /// The watch sends a last line. Then it ends cleanly, or stays open without a byte because of a fault.
     Error {
         line: Bytes,
         /// The fault that keeps the stream open after the line.
@@ -83,14 +83,14 @@ struct Inner {
 }
 
 impl Stream {
-    /// A watch in normal service.
+    /// A watch that is served normally.
     pub fn new(of: Streaming) -> Self {
         let Streaming { id, user, resource, user_agent, query, connection } = of;
         let inner = Mutex::new(Inner { watch_state: WatchState::Served, attached: Vec::new(), waker: None });
         Self { id, user, resource, user_agent, query, connection, sent: AtomicU64::new(0), inner }
     }
 
-    /// The state and the new effects; `waker` is woken when either changes.
+    /// Returns the state and takes the new effects; `waker` is woken when either changes.
     pub fn look(&self, waker: &Waker) -> (WatchState, Vec<Box<dyn Effect>>) {
         let mut inner = self.inner.lock();
         if !inner.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
@@ -103,7 +103,7 @@ impl Stream {
         self.inner.lock().watch_state.clone()
     }
 
-    /// Sets the state and returns whether it changed; a stream that is over stays so.
+    /// Sets the state and returns whether it changed. A stream that has ended stays ended.
     pub fn decide(&self, watch_state: WatchState) -> bool {
         let mut inner = self.inner.lock();
         if matches!(inner.watch_state, WatchState::Over(_)) || inner.watch_state == watch_state {
@@ -118,7 +118,7 @@ impl Stream {
         true
     }
 
-    /// The last line of an ending was sent, and silence follows.
+    /// Handles the time after the last line of an ending: the stream stays open without a byte.
     pub fn fall_silent(&self, fault: FaultId) {
         self.inner.lock().watch_state = WatchState::Silent(fault);
     }
@@ -149,12 +149,12 @@ impl Stream {
         self.sent.fetch_add(events as u64, Ordering::AcqRel);
     }
 
-    /// For example `watch 7 of packages.longhaul.dev by subject on connection 3`.
+    /// A description, for example `watch 7 of packages.longhaul.dev by subject on connection 3`.
     pub fn describe(&self) -> String {
         format!("{} on connection {}", self.what(), self.connection.id)
     }
 
-    /// For example `watch 7 of packages.longhaul.dev by subject`.
+    /// A description without the connection, for example `watch 7 of packages.longhaul.dev by subject`.
     pub fn what(&self) -> String {
         format!("watch {} of {} by {}", self.id, self.resource, self.user)
     }

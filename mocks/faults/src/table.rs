@@ -1,8 +1,8 @@
-//! The table of faults in every engine: the running faults, their turns, and their hits.
+//! The table of faults that every engine has: the begun faults, the numbers of their targets, and their hits.
 //!
-//! Owns the common part of the API server, the network and the registry: ids, `nth`, `count`, `probability`, hits and
-//! the tasks that wait for one. It must not know the mechanisms or the targets of faults: the engine keeps those beside
-//! each entry.
+//! Owns the logic that the mock API server, the network proxy and the registry share: ids, `nth`, `count`,
+//! `probability`, hits, and tasks that wait for a hit. The table knows neither the effects nor the targets of faults:
+//! the engine stores those with each entry.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,37 +13,37 @@ use tokio::sync::Notify;
 
 use super::{Error, Fault, FaultId, Hit, Lasting};
 
-/// Most hits that are kept until they are taken; older ones are dropped, the counters go on.
+/// Most hits that are kept until they are taken. Beyond the limit the oldest hits are dropped; counters stay exact.
 const HITS_MAX: usize = 8192;
 /// Most faults that are remembered. Every request and every event searches them, so thousands would cost more than all
-/// other work. A run of a hundred hours begins six thousand. Faults that ended so long ago are not needed any more.
+/// other work. A run of a hundred hours begins six thousand faults, but long-ended ones are not needed.
 const FAULTS_MAX: usize = 256;
 
-/// The faults of one engine, in the order in which they began. `P` is the engine's data to play a fault.
+/// The faults of one engine, in the order in which they began. `P` is the data with which the engine plays a fault.
 #[derive(Debug)]
 pub struct Table<P> {
-    /// In the order in which they began.
+    /// All remembered faults, in the order in which they began.
     pub entries: Vec<Entry<P>>,
     pub ring: Ring,
-    /// Decides every probability.
+    /// The random numbers that decide probabilities.
     pub random: ChaCha8Rng,
 }
 
-/// One fault that was begun; kept after its end for its hits.
+/// One fault that was begun. It stays in the table after its end because of its hits.
 #[derive(Debug)]
 pub struct Entry<P> {
-    /// The caller's number.
+    /// The number that the caller gave to the fault.
     pub id: FaultId,
     pub fault: Fault,
     /// Whether the fault has not ended yet.
     pub active: bool,
     /// Number of real effects.
     pub hits: u64,
-    /// Number of possible targets so far, for `nth` and `every`.
+    /// Number of possible targets since the fault began, for `nth` and `every`.
     asked: u64,
-    /// Number of chosen targets so far; their effects may come later.
+    /// Number of chosen targets since the fault began; their effects may come later.
     chosen: u64,
-    /// The engine's data to play it.
+    /// The data with which the engine plays the fault.
     pub played: P,
 }
 
@@ -55,7 +55,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Adds a hit; beyond the limit the oldest is dropped.
+    /// Adds a hit; beyond the limit the oldest hit is dropped.
     pub fn push(&mut self, fault: FaultId, at_us: u64, detail: String) {
         if self.hits.len() == HITS_MAX {
             self.hits.pop_front();
@@ -66,13 +66,13 @@ impl Ring {
 }
 
 impl<P> Entry<P> {
-    /// Counts the next possible target, and returns whether the fault acts on it.
+    /// Counts the next possible target, and returns whether `nth` and `every` choose it.
     pub fn is_its_turn(&mut self) -> bool {
         self.asked += 1;
         self.fault.is_turn(self.asked)
     }
 
-    /// Whether the fault acts once, on the targets that exist when it begins, and on no later ones.
+    /// Whether the fault acts only once, on the targets that exist when it begins.
     pub fn is_moment(&self) -> bool {
         self.fault.lasting() == Lasting::Moment
     }
@@ -84,7 +84,7 @@ impl<P> Entry<P> {
 }
 
 impl<P> Table<P> {
-    /// A table without faults; `seed` decides every probability.
+    /// A table without faults; `seed` decides all probabilities.
     pub fn new(seed: u64) -> Self {
         Self { entries: Vec::new(), ring: Ring::default(), random: ChaCha8Rng::seed_from_u64(seed) }
     }
@@ -95,7 +95,7 @@ impl<P> Table<P> {
         if runs { Err(Error::AlreadyRunning { id: id.0 }) } else { Ok(()) }
     }
 
-    /// Enters a fault that begins, and returns its index.
+    /// Adds a fault that begins, and returns its index.
     pub fn begin(&mut self, id: FaultId, fault: &Fault, played: P) -> Result<usize, Error> {
         self.check_free(id)?;
         // An ended fault is kept for its hits; beyond the limit the oldest is dropped.
@@ -109,20 +109,20 @@ impl<P> Table<P> {
         Ok(self.entries.len() - 1)
     }
 
-    /// Ends a fault and returns its index; `None` for an unknown or ended one.
+    /// Ends a fault and returns its index; `None` if the fault is unknown or has ended.
     pub fn end(&mut self, id: FaultId) -> Option<usize> {
         let index = self.entries.iter().position(|entry| entry.id == id && entry.active)?;
         self.entries[index].active = false;
         Some(index)
     }
 
-    /// True with the probability of a fault; always if it has none.
+    /// Returns true with the fault's probability; always true if it has no probability.
     pub fn chance(&mut self, index: usize) -> bool {
         let probability = self.entries[index].fault.probability;
         probability.is_none_or(|p| self.random.random_bool(p.clamp(0.0, 1.0)))
     }
 
-    /// Whether a fault acts on one more connection: its turn, its count and its probability decide.
+    /// Whether a fault affects another connection: its `nth` or `every`, its `count` and its probability decide.
     pub fn picks(&mut self, index: usize) -> bool {
         let entry = &mut self.entries[index];
         let picked = entry.is_its_turn() && entry.fault.count_most().is_none_or(|count| entry.chosen < count);
@@ -138,7 +138,7 @@ impl<P> Table<P> {
         self.ring.push(entry.id, at_us, detail);
     }
 
-    /// The index of the newest fault with this id: if several share the id, that is the active one.
+    /// The index of the newest fault with this id. If several faults had the id, only the newest can be active.
     pub fn newest(&self, id: FaultId) -> Option<usize> {
         self.entries.iter().rposition(|entry| entry.id == id)
     }
@@ -153,12 +153,12 @@ impl<P> Table<P> {
         self.ring.hits.drain(..).collect()
     }
 
-    /// Notified of every hit.
+    /// The notification that every hit triggers.
     pub fn struck(&self) -> Arc<Notify> {
         self.ring.struck.clone()
     }
 
-    /// Every fault that was begun: whether it is active, and its hits.
+    /// Every fault that was begun: id, settings, whether it is active, and its number of hits.
     pub fn all(&self) -> Vec<(FaultId, Fault, bool, u64)> {
         self.entries.iter().map(|entry| (entry.id, entry.fault.clone(), entry.active, entry.hits)).collect()
     }
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!([0; 3].map(|_| never.picks(0)), [false; 3]);
     }
 
-    /// The oldest ended fault is dropped, never an active one, and remembered faults keep their hits.
+    /// Beyond the limit the oldest ended fault is dropped, never an active one. Remembered faults keep their hits.
     #[test]
     fn thousands_of_faults_are_begun_and_few_are_remembered() {
         let fault = Fault::new(Name::NetReset, Span::from_secs(1));

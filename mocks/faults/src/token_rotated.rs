@@ -1,6 +1,6 @@
-//! `token-rotated`: the subject's token file gets a new token, and the old one is refused with 401 at once, or after a
-//! set time. Open streams live on. A hit is each refused request, and the first request that certainly carries the new
-//! token: a client that sends no request has noticed nothing.
+//! `token-rotated`: the subject's token file gets a new token, and the old token is refused with 401 at once or after a
+//! set time. Open streams continue. Each refused request is a hit, and so is the first request that certainly carries
+//! the new token. A client that sends no request has noticed nothing.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::settings::keys;
 use super::{Asked, Behaviour, Fault, Host, PlayedRow, Row, Scene, Stream};
 
 keys! {
-    /// The keys of `token-rotated`.
+    /// The settings of `token-rotated`.
     pub struct RotatedKeys {
         stays "stays": Span = ("0s", "how long the old token is still accepted; in a cluster some minutes"),
     }
@@ -36,11 +36,11 @@ pub(super) struct TokenRotated {
 #[derive(Debug)]
 struct Rotated {
     user: Arc<str>,
-    /// A description for the hits.
+    /// The description for hits.
     what: String,
-    /// Until then a request proves nothing, because the old token is accepted too.
+    /// The time until which the old token is accepted too, so that a request proves nothing.
     ends_us: u64,
-    /// Whether the new token was used.
+    /// Whether a client has used the new token.
     is_known: bool,
 }
 
@@ -63,10 +63,10 @@ impl Behaviour for TokenRotated {
         self.rotated = targets.iter().filter_map(rotate).collect();
     }
 
-    /// Open streams live on.
+    /// Does nothing: open streams continue.
     fn begin(&mut self, _open: &[Arc<Stream>], _scene: &mut Scene<'_>) {}
 
-    /// A request with the old token does not get here.
+    /// Counts the first request with the new token. A request with the old token is refused before.
     fn met(&mut self, asked: &Asked<'_>, scene: &mut Scene<'_>) -> bool {
         let Some(its) = self.rotated.iter_mut().find(|its| its.user == *asked.user) else { return false };
         if scene.now_us < its.ends_us {

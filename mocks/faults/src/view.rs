@@ -1,12 +1,12 @@
-//! The state that one endpoint shows in a control plane with several servers.
+//! The state that one endpoint shows in a control plane with several API servers.
 //!
 //! Owns the revision at which an endpoint may be stuck. As in a real server with a watch cache, a lagging endpoint
-//! still writes and reads consistently (those go to the store), but lists with `resourceVersion=0`, and all watches,
-//! come from its own old view.
+//! still writes to the store and does consistent reads from it. Lists with `resourceVersion=0` and all watches show the
+//! endpoint's own old state.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// No revision is this large.
+/// The value for an endpoint that is not stuck; no revision is this large.
 const LIVE: u64 = u64::MAX;
 
 /// The newest revision that an endpoint shows.
@@ -14,17 +14,17 @@ const LIVE: u64 = u64::MAX;
 pub struct View(AtomicU64);
 
 impl View {
-    /// Shows everything.
+    /// An endpoint that shows all revisions.
     pub fn live() -> Self {
         Self(AtomicU64::new(LIVE))
     }
 
-    /// Shows nothing after `revision`.
+    /// From now on the endpoint shows no revision after `revision`.
     pub fn freeze(&self, revision: u64) {
         self.0.store(revision, Ordering::Release);
     }
 
-    /// Shows everything again.
+    /// From now on the endpoint shows all revisions again.
     pub fn thaw(&self) {
         self.0.store(LIVE, Ordering::Release);
     }

@@ -1,5 +1,5 @@
-//! `watch-410`: the history is compacted to now and the open matching watches end cleanly, so that resuming them really
-//! needs a 410. A hit is one 410 that was answered.
+//! `watch-410`: the whole history is compacted and open matching watches end cleanly, so that a client which resumes
+//! them gets a 410. A hit is one such 410.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ impl Behaviour for Watch410 {
         host.compact(0);
     }
 
-    /// A second compaction: a client that got an event meanwhile could otherwise resume from an existing revision.
+    /// Compacts once more: otherwise a client that got an event meanwhile could resume from that event's revision.
     fn once_begun(&self) -> Option<fn(&dyn Host)> {
         Some(|host| {
             host.compact(0);
@@ -78,7 +78,7 @@ mod tests {
     use super::super::{Asked, FaultId, Faults, Moment, Name, On, Restore, Streaming};
     use super::*;
 
-    /// Notes the state of the watch at each compaction.
+    /// A test server that remembers the state of the watch at each compaction.
     #[derive(Debug)]
     struct Server(Arc<Stream>, Arc<Mutex<Vec<WatchState>>>);
 
@@ -101,8 +101,8 @@ mod tests {
         }
     }
 
-    /// Events sent until the watch was over must be too old as well: otherwise a client that resumes from there gets no
-    /// 410.
+    /// The revision of an event that is sent until the watch ends must be compacted too. Otherwise a client that
+    /// resumes from there gets no 410.
     #[test]
     fn history_ends_behind_the_last_event_of_the_watch() {
         let faults = Faults::new(1);

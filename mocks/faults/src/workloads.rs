@@ -1,5 +1,5 @@
-//! `not-ready` and `flapping`: workloads that do not become ready, stop being ready, or alternate. The part of the mock
-//! API server that simulates kubelet and controllers plays them and counts.
+//! `not-ready` and `flapping`: workloads do not become ready, stop being ready, or alternate. The mock API server's
+//! simulation of kubelet and controllers plays these faults and counts their hits.
 
 use units::Span;
 
@@ -7,20 +7,20 @@ use super::settings::keys;
 use super::settings::{Family, Row};
 use super::{Behaviour, Error, Fault, PlayedRow};
 
-/// The default time that a flapping workload is ready, and that it is not.
+/// The default time for which a flapping workload is ready, and then not ready.
 pub const PERIOD: Span = Span::from_secs(2);
-/// A kubelet looks at its containers once a second.
+/// The shortest period of a flapping workload; a kubelet looks at its containers only once a second.
 const PERIOD_LEAST: Span = Span::from_millis(100);
 
 keys! {
-    /// The keys of `not-ready`.
+    /// The settings of `not-ready`.
     pub struct NotReadyKeys {
         share "share": f64 = ("1", "share of the workloads, 0 to 1, chosen by the seed"),
     }
 }
 
 keys! {
-    /// The keys of `flapping`.
+    /// The settings of `flapping`.
     pub struct FlappingKeys {
         share "share": f64 = ("1", "share of the workloads, 0 to 1, chosen by the seed"),
         period "period": Span = ("2s", "length of each state"),
@@ -65,7 +65,7 @@ fn chosen(fault: &Fault, share: Option<f64>) -> Result<(), Error> {
     }
 }
 
-/// The player of workloads asks for the active faults itself.
+/// A behaviour without effects: the simulation of workloads reads the active faults itself.
 #[derive(Debug)]
 struct Held;
 

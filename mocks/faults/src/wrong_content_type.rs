@@ -1,4 +1,4 @@
-//! `wrong-content-type`: answers carry another `Content-Type`, as a proxy's error page would. A hit is one answer.
+//! `wrong-content-type`: answers have another `Content-Type`, as a proxy's error page would have. A hit is one answer.
 
 use super::settings::keys;
 use super::{Asked, Behaviour, Error, Injection, On, PlayedRow, Row, Scene};
@@ -22,7 +22,7 @@ pub(super) const ROW: PlayedRow = Row::requests("wrong-content-type", "Answers c
     .sees("another `Content-Type`, the same body")
     .played(|_| Box::new(WrongContentType));
 
-/// The default media type.
+/// The default `Content-Type`.
 const MEDIA: &str = "text/html";
 
 #[derive(Debug)]

@@ -1,12 +1,12 @@
-//! The rules by which kube-apiserver accepts a webhook's answers, and the verdicts that it reads in them.
+//! The rules by which kube-apiserver accepts a webhook's answer and reads the verdict in it.
 //!
-//! A mock API server and a judge of webhooks decide alike because both use these rules. They are those of
-//! k8s.io/apiserver v0.34.1 (`VerifyAdmissionResponse`, the mutating dispatcher) and of its readers: client-go's REST
-//! client, which requires neither a media type nor a certain 2xx, and the decoder of Go's JSON, which accepts some
-//! texts that serde refuses and the other way round. Pure: no connection, no clock.
+//! The mock API server and the judge of webhooks both use these rules, so they decide alike. The rules follow
+//! k8s.io/apiserver v0.34.1 (`VerifyAdmissionResponse`, the mutating dispatcher) and its readers. client-go's REST
+//! client requires neither a media type nor a certain 2xx status. Go's JSON decoder and serde each accept some texts
+//! that the other refuses. Pure: no connection, no clock.
 //!
-//! Two rules are narrower: protobuf is not read, because no webhook sends it when asked for JSON, and a redirect is not
-//! followed.
+//! Two rules are stricter than kube-apiserver's. Protobuf is not read, because no webhook sends it when asked for JSON.
+//! A redirect is not followed.
 
 mod gzip;
 mod media;
@@ -23,30 +23,30 @@ use json_patch::Patch;
 pub use gzip::{Problem as Unpacked, unpack};
 use parts::Parts;
 
-/// The 2xx that client-go accepts.
+/// The 2xx statuses that client-go accepts.
 const BELIEVED: std::ops::RangeInclusive<u16> = 200..=206;
 
-/// An answer, unpacked if it was compressed.
+/// A webhook's answer; its body is decompressed.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer<'a> {
     /// The HTTP status.
     pub status: u16,
-    /// The first `Content-Type`, if there is one.
+    /// The first `Content-Type` header, if the answer has one.
     pub content_type: Option<&'a [u8]>,
     pub body: &'a [u8],
 }
 
-/// The request that an answer is checked against.
+/// The request to which the answer belongs.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
     pub uid: &'a [u8],
     /// Whether the webhook may change the object.
     pub mutating: bool,
-    /// The version of the review that it was sent.
+    /// The version of the AdmissionReview that the webhook received.
     pub version: Version,
 }
 
-/// The two forms of a review: the same fields, but other requirements for the answer.
+/// The two versions of an AdmissionReview: the same fields, but other requirements for the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// `admission.k8s.io/v1`.
@@ -58,51 +58,51 @@ pub enum Version {
 /// The content of a valid answer.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// An absent value means no.
+    /// Whether the request is allowed. An absent field means no.
     pub allowed: bool,
-    /// The changes; never an empty patch, and `None` for a denial.
+    /// The changes of the object: never an empty patch, and `None` for a denial.
     pub patch: Option<Patch>,
-    /// The code of a denial's status; 0 if it has none.
+    /// The status code of a denial; 0 if the answer has no code.
     pub code: i32,
-    /// For example `Forbidden`.
+    /// The reason of a denial, for example `Forbidden`.
     pub reason: String,
     /// The message of a denial.
     pub message: String,
-    /// Shown to the client.
+    /// Warnings, which the API server passes on to its client.
     pub warnings: Vec<String>,
 }
 
-/// Why an answer is no verdict, in the real server's words if it has any.
+/// Why an answer contains no verdict, in kube-apiserver's words where it has any.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// A status that is no success.
+    /// The HTTP status is no success.
     #[error("HTTP {status}: {body}")]
     Status {
         status: u16,
         /// The beginning of the body.
         body: String,
     },
-    /// No body.
+    /// The body is empty.
     #[error("0-length response with status code: {status} and content type: {content_type}")]
     Empty { status: u16, content_type: String },
-    /// A `Content-Type` that Go cannot parse. The named type does not matter.
+    /// Go cannot parse the `Content-Type`. Any media type that Go can parse is accepted.
     #[error("the Content-Type is `{content_type}`, which cannot be read: {why}")]
     MediaType {
-        /// As it was sent.
+        /// The header as it was sent.
         content_type: String,
         why: media::Problem,
     },
-    /// Neither JSON nor YAML of a review.
+    /// The body is neither JSON nor YAML of an AdmissionReview.
     #[error("the body is no AdmissionReview ({why}): {body}")]
     Undecodable {
         why: String,
         /// The beginning of the body.
         body: String,
     },
-    /// A review without an answer.
+    /// The AdmissionReview has no `response`.
     #[error("webhook response was absent")]
     Absent,
-    /// The answer to another request.
+    /// The answer belongs to another request.
     #[error("expected response.uid=\"{expected}\", got \"{got}\"")]
     Uid {
         /// The uid of the request.
@@ -110,7 +110,7 @@ pub enum Refusal {
         /// The uid of the answer.
         got: String,
     },
-    /// An object of another type.
+    /// The object is no AdmissionReview of the expected version.
     #[error("expected webhook response of {expected}, Kind=AdmissionReview, got {api_version}, Kind={kind}")]
     Type {
         api_version: String,
@@ -118,10 +118,10 @@ pub enum Refusal {
         /// The required `apiVersion`.
         expected: &'static str,
     },
-    /// A patch, or a patch type, of a webhook that may only validate.
+    /// A validating webhook sent a patch or a patch type.
     #[error("validating webhook may not return response.{0}")]
     Validating(&'static str),
-    /// A patch without its type, or a type without a patch.
+    /// The answer has a patch without its type, or a patch type without a patch.
     #[error("webhook returned response.{has} but not response.{lacks}")]
     Half {
         /// The present field.
@@ -129,19 +129,19 @@ pub enum Refusal {
         /// The missing field.
         lacks: &'static str,
     },
-    /// A patch with an empty type.
+    /// The patch type is empty.
     #[error("webhook returned invalid response.patchType of \"{0}\"")]
     PatchType(String),
-    /// A patch of an unknown type.
+    /// The patch type is unknown.
     #[error("unsupported patch type \"{0}\"")]
     Patch(String),
-    /// An invalid patch.
+    /// The patch is invalid.
     #[error("received undecodable patch in webhook response: {0}")]
     NoPatch(String),
 }
 
 impl Version {
-    /// The version named `v1` or `v1beta1`.
+    /// The version with the name `v1` or `v1beta1`.
     pub fn of(name: &str) -> Option<Self> {
         match name {
             "v1" => Some(Self::V1),
@@ -150,7 +150,7 @@ impl Version {
         }
     }
 
-    /// The `apiVersion` of its reviews.
+    /// The `apiVersion` of AdmissionReviews of this version.
     pub fn api_version(self) -> &'static str {
         match self {
             Self::V1 => "admission.k8s.io/v1",
@@ -159,7 +159,7 @@ impl Version {
     }
 }
 
-/// The verdict of an answer.
+/// Reads the verdict in an answer.
 ///
 /// # Errors
 ///

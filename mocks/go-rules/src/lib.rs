@@ -1,7 +1,8 @@
-//! Rules of programs written in Go that differ from serde and rustls: the webhook answers that kube-apiserver accepts
-//! ([`admission`]), and the decisions of TLS in Go ([`tls`]).
+//! Rules of Go programs that differ from serde and rustls: the webhook answers that kube-apiserver accepts
+//! ([`admission`]), and decisions in TLS ([`tls`]).
 //!
-//! A mock of such a program and a judge of one decide alike, because both use these rules. Pure: no connection, no key.
+//! A mock of a Go program and a judge of a Go program both use these rules, so they decide alike. Pure: no connection,
+//! no key.
 
 pub mod admission;
 pub mod tls;

@@ -1,4 +1,4 @@
-//! Tests of these rules against Go itself, which verifies the same certificates.
+//! Compares these rules with Go, which verifies the same certificates.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -11,7 +11,7 @@ use rcgen::{BasicConstraints, CertificateParams, CustomExtension, ExtendedKeyUsa
 use rustls::pki_types::{CertificateDer, UnixTime};
 use serde_json::{Value, json};
 
-/// Prints for each case whether `Certificate.Verify` accepts it.
+/// A Go program that prints for each certificate whether `Certificate.Verify` accepts it.
 const PROGRAM: &str = r#"package main
 
 import (
@@ -69,7 +69,7 @@ struct Case {
 }
 
 const NAME: &str = "webhook.shop.svc";
-/// 2025 and 2035; the certificates are of 2020 to 2030.
+/// The start of 2025 in seconds since the epoch; the certificates are valid from 2020 to 2030.
 const NOW_S: u64 = 1_735_689_600;
 const LATER_S: u64 = 2_051_222_400;
 

@@ -1,8 +1,8 @@
 //! Certificates generated for a run: one authority, and leaf certificates for the mocks' servers and their clients.
 //!
-//! Owns key generation, the rustls configurations that the mocks and their clients share, and reading a peer's name
-//! from its certificate. It must not touch files: callers write PEM to disk. Every rustls configuration names its
-//! provider (aws-lc-rs), so nothing depends on a process-wide default.
+//! Owns key generation, the rustls configurations that the mocks and their clients share, and the reading of a client's
+//! name from its certificate. This crate writes no files: callers write PEM to disk. Every rustls configuration names
+//! its provider (aws-lc-rs), so none depends on a process-wide default.
 
 mod own_authority;
 mod signer;
@@ -26,21 +26,21 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 pub use signer::Signer;
 pub use subject::{Identity, identity};
 
-/// How long before now a certificate starts: containers and virtual machines with a clock that is a little behind are
-/// common, and must not see a certificate from the future.
+/// How long ago the validity of a new certificate began. Clocks of containers and virtual machines are often a little
+/// late, and must not see a certificate from the future.
 const BACKDATED_BY: Duration = Duration::from_hours(1);
 
-/// How long after now a certificate ends: longer than the longest run (a 100-hour soak) by the clock of a subject that
-/// runs a hundred times faster, for which a run lasts 416 days.
+/// How long a new certificate is valid. A soak of 100 hours lasts 416 days by the clock of a subject that runs a
+/// hundred times faster, and the certificate is valid for longer.
 const VALID_FOR: Duration = Duration::from_hours(500 * 24);
 
-/// How long ago an expired certificate ended: more than the error of any clock.
+/// How long ago an expired certificate ended; longer than the error of any clock.
 const ENDED_BEFORE: Duration = Duration::from_hours(1);
 
 /// Why a certificate could not be made, read or used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A key or certificate could not be made, for example because a name is not a valid SAN.
+    /// A key or certificate could not be made, for example because a name is no valid SAN.
     #[error("failed to issue the certificate of `{name}`")]
     Issue {
         /// The common name or the requested SANs.
@@ -48,10 +48,10 @@ pub enum Error {
         #[source]
         source: rcgen::Error,
     },
-    /// A PEM text without a certificate or key, or with a broken one.
+    /// A PEM text contains no certificate or key, or an invalid one.
     #[error("failed to read {what} from PEM")]
     Pem {
-        /// The wanted kind.
+        /// The expected content, such as a certificate or a key.
         what: &'static str,
         #[source]
         source: rustls_pki_types::pem::Error,
@@ -62,32 +62,32 @@ pub enum Error {
     /// The authorities for client certificates cannot be used.
     #[error("failed to set up the check of client certificates")]
     ClientVerifier(#[from] rustls::server::VerifierBuilderError),
-    /// A certificate that is not the DER of RFC 5280.
+    /// A certificate is not the DER of RFC 5280.
     #[error("failed to read the subject of a certificate: {reason}")]
     Subject { reason: &'static str },
 }
 
-/// A certificate authority that lives as long as the run. Its key never leaves memory.
+/// A certificate authority for one run. Its key is only in memory.
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     ca_pem: String,
 }
 
-/// The time in which a certificate is valid.
+/// The period in which a certificate is valid.
 #[derive(Debug, Clone, Copy)]
 enum Validity {
     Now,
-    /// This long from now.
+    /// The certificate is valid for this duration from now.
     For(Duration),
-    /// This long from an instant since the epoch.
+    /// The certificate is valid for a duration from an instant since the epoch.
     At(Duration, Duration),
     Past,
 }
 
-/// A leaf certificate and its private key, both PEM.
+/// A leaf certificate and its private key, each as PEM.
 #[derive(Clone)]
 pub struct Pair {
-    /// The certificate, without its authority.
+    /// The certificate, without that of its authority.
     pub certificate_pem: String,
     /// The private key, PKCS #8.
     pub key_pem: String,
@@ -115,18 +115,17 @@ impl Authority {
         &self.ca_pem
     }
 
-    /// A server certificate for these DNS names and IP addresses; the first one is its common name too.
+    /// A server certificate for these DNS names and IP addresses; the first name is also the common name.
     pub fn server(&self, names: &[&str]) -> Result<Pair, Error> {
         self.server_until(names, Validity::Now)
     }
 
-    /// A server certificate that ends after `valid`, so that it has to be replaced in time.
+    /// A server certificate that ends after `valid`, so that it must be replaced by then.
     pub fn server_for(&self, names: &[&str], valid: Duration) -> Result<Pair, Error> {
         self.server_until(names, Validity::For(valid))
     }
 
-    /// A server certificate that is valid by a faster clock: after its end by that clock it is still valid by the
-    /// machine's.
+    /// A server certificate that ends after `valid` by a faster clock. By the machine's clock it is valid for longer.
     pub fn server_at(&self, names: &[&str], pace: Pace, valid: Duration) -> Result<Pair, Error> {
         self.server_until(names, Validity::At(pace.now(), valid))
     }
@@ -148,7 +147,7 @@ impl Authority {
         self.issue(params, &shown, validity)
     }
 
-    /// A client certificate in Kubernetes' reading: the common name is the user, the organisations are the groups
+    /// A client certificate as Kubernetes reads it: the common name is the user, the organisations are the groups
     /// (Kubernetes documentation, "Authenticating", X.509 client certificates).
     pub fn client(&self, common_name: &str, organisations: &[&str]) -> Result<Pair, Error> {
         let mut params = CertificateParams::default();
@@ -181,8 +180,7 @@ impl Authority {
 }
 
 impl Authority {
-    /// A self-signed client certificate, which is its own authority: fabric8's test kit identifies its client like
-    /// this.
+    /// A self-signed client certificate, which is its own authority, as fabric8's test kit makes for its client.
     pub fn client_of_its_own(common_name: &str, organisation: &str) -> Result<Pair, Error> {
         let failed = |source| Error::Issue { name: common_name.to_owned(), source };
         let mut params = CertificateParams::default();
@@ -209,7 +207,7 @@ impl Pair {
 }
 
 impl std::fmt::Debug for Pair {
-    /// Prints no key, because a `Debug` line of a configuration ends up in logs.
+    /// Leaves the keys out, because the `Debug` text of a configuration may get into logs.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Pair").field("certificate_pem", &self.certificate_pem).finish_non_exhaustive()
     }
@@ -221,9 +219,9 @@ impl std::fmt::Debug for Authority {
     }
 }
 
-/// A server configuration that offers HTTP/2 and HTTP/1.1 by ALPN. With `clients_ca_pem`, an offered client certificate
-/// must come from that authority. A client without a certificate is accepted, because bearer tokens are the other way
-/// to authenticate.
+/// A server configuration that offers HTTP/2 and HTTP/1.1 by ALPN. With `clients_ca_pem`, a client certificate must
+/// come from that authority. A client without a certificate is accepted, because clients may authenticate by bearer
+/// tokens instead.
 pub fn server_config(pair: &Pair, clients_ca_pem: Option<&str>) -> Result<Arc<ServerConfig>, Error> {
     let builder =
         ServerConfig::builder_with_provider(go_rules::tls::provider()).with_safe_default_protocol_versions()?;
@@ -283,7 +281,7 @@ fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, Error> {
         .map_err(|source| Error::Pem { what: "a certificate", source })
 }
 
-/// RFC 7468: base64 in lines of 64 between the two labels.
+/// A PEM text (RFC 7468): base64 in lines of 64 characters between two labels.
 fn to_pem(label: &str, der: &[u8]) -> String {
     let text = BASE64.encode(der);
     let mut pem = format!("-----BEGIN {label}-----\n");
@@ -315,7 +313,7 @@ mod tests {
 
     use super::*;
 
-    /// The validity counts by the owner's faster clock, not by the machine's.
+    /// A certificate ends by the faster clock of its owner, not by the machine's clock.
     #[test]
     fn a_certificate_ends_by_the_clock_of_its_owner() {
         let authority = Authority::generate("ca").unwrap();
@@ -346,7 +344,7 @@ mod tests {
         assert!(!accepted(Pace::from_now(1), hours(2), Some(pace)), "by the owner's clock it has ended");
     }
 
-    /// The suite that a client preferring AES-256 gets from a server like Go's.
+    /// A client that prefers AES-256 gets AES-128, because a server like Go's decides the cipher suite.
     #[test]
     fn the_server_decides_which_cipher_suite() {
         let authority = Authority::generate("ca").unwrap();
@@ -368,7 +366,7 @@ mod tests {
         assert_eq!(chosen, Some(CipherSuite::TLS13_AES_128_GCM_SHA256));
     }
 
-    /// The `caBundle` of a webhook may be its own certificate, as `openssl req -x509` makes it.
+    /// A client accepts a webhook's own certificate as its `caBundle`, as `openssl req -x509` makes it.
     #[test]
     fn a_client_believes_the_certificate_that_it_trusts() {
         let own = || {
@@ -385,7 +383,7 @@ mod tests {
         handshake(shows(&hook), believes(&other), "hook.shop.svc").unwrap_err();
     }
 
-    /// One handshake and one byte each way, in memory; returns the client's identity as the server saw it.
+    /// Does one handshake and sends one byte each way, in memory; returns the client's identity as the server saw it.
     fn handshake(server: Arc<ServerConfig>, client: Arc<ClientConfig>, name: &str) -> Result<Option<Identity>, String> {
         let name = rustls_pki_types::ServerName::try_from(name.to_owned()).unwrap();
         let mut server = ServerConnection::new(server).unwrap();
@@ -427,7 +425,7 @@ mod tests {
         }
     }
 
-    /// As in Go's `x509.Verify`: a certificate among the roots is accepted, whatever its content.
+    /// As in Go's `x509.Verify`, a client certificate among the roots is accepted, whatever its content.
     #[test]
     fn a_client_may_be_its_own_authority() {
         let authority = Authority::generate("ours").unwrap();

@@ -1,17 +1,17 @@
-//! A key that signs data other than certificates: an image, an entry of a log.
+//! A key that signs other data than certificates, such as images and log entries.
 
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, SigningKey as _};
 
 use super::Error;
 
-/// A P-256 key, as `cosign generate-key-pair` makes it. The private half never leaves memory.
+/// A P-256 key, as made by `cosign generate-key-pair`. The private key is only in memory.
 pub struct Signer {
     key: KeyPair,
     public_pem: String,
 }
 
 impl Signer {
-    /// Makes a fresh key; `name` is for messages.
+    /// Makes a new key; `name` is used in error messages.
     pub fn generate(name: &str) -> Result<Self, Error> {
         let issue = |source| Error::Issue { name: name.to_owned(), source };
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(issue)?;
@@ -23,14 +23,15 @@ impl Signer {
         &self.public_pem
     }
 
-    /// ECDSA over the SHA-256 of `bytes`, as DER (RFC 3279). No two signatures of the same bytes are equal.
+    /// An ECDSA signature over the SHA-256 of `bytes`, as DER (RFC 3279). Each signature of the same bytes is
+    /// different.
     pub fn sign(&self, bytes: &[u8]) -> Result<Vec<u8>, Error> {
         self.key.sign(bytes).map_err(|source| Error::Issue { name: "a signature".to_owned(), source })
     }
 }
 
 impl std::fmt::Debug for Signer {
-    /// Prints no private key.
+    /// Leaves the private key out.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Signer").field("public_pem", &self.public_pem).finish_non_exhaustive()
     }

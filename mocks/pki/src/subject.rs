@@ -1,16 +1,16 @@
-//! The subject of a certificate, read and written as DER (ITU-T X.690; the shape is RFC 5280, section 4.1).
+//! The subject of a certificate, read and written as DER (ITU-T X.690; the structure is in RFC 5280, section 4.1).
 //!
-//! Owns the DER for two tasks that the certificate library does not do: reading a client's name for a server, and
-//! writing a subject with several organisations, which is Kubernetes' form of a user's groups. It verifies nothing: a
-//! certificate that comes in here has passed rustls already.
+//! Owns the DER for two tasks that the certificate library lacks. A server reads a client's name. A subject gets
+//! several organisations, as Kubernetes writes a user's groups. This module verifies nothing: rustls has checked the
+//! certificate before.
 
 use rustls_pki_types::CertificateDer;
 
 use super::Error;
 
-/// id-at-commonName, 2.5.4.3.
+/// The object identifier of commonName, 2.5.4.3.
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
-/// id-at-organizationName, 2.5.4.10.
+/// The object identifier of organizationName, 2.5.4.10.
 const ORGANISATION: &[u8] = &[0x55, 0x04, 0x0a];
 
 const OID: u8 = 0x06;
@@ -20,15 +20,15 @@ const IA5_STRING: u8 = 0x16;
 const BIT_STRING: u8 = 0x03;
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
-/// The tag of the optional version in front of all other fields in a tbsCertificate.
+/// The tag of the optional version, which precedes all other fields in a tbsCertificate.
 const EXPLICIT_VERSION: u8 = 0xa0;
 
-/// The holder that a certificate names.
+/// The common name and the organisations of a certificate's subject.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Identity {
-    /// The common name: Kubernetes' user name. Empty if the subject has none.
+    /// The common name, which is the user name in Kubernetes; empty if the subject has none.
     pub common_name: String,
-    /// The organisations in the order of the certificate: Kubernetes' groups.
+    /// The organisations in the order of the certificate; in Kubernetes they are the groups.
     pub organisations: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn encode(common_name: &str, organisations: &[&str]) -> Vec<u8> {
     tlv(SEQUENCE, &names)
 }
 
-/// The same certificate with another subject, signed again.
+/// Gives a certificate another subject, and signs it again.
 pub(super) fn replace(
     certificate: &CertificateDer<'_>,
     subject: &[u8],
@@ -80,7 +80,7 @@ pub(super) fn replace(
     Ok(tlv(SEQUENCE, &[&tbs, parts.algorithm, &tlv(BIT_STRING, &signature)].concat()))
 }
 
-/// A certificate cut at its subject; the three `subject` slices joined are the content of its tbsCertificate.
+/// A certificate, cut at its subject. Joined, the three `subject` slices are the content of its tbsCertificate.
 struct Parts<'a> {
     before_subject: &'a [u8],
     subject: &'a [u8],
@@ -95,7 +95,7 @@ struct Element<'a> {
     whole: &'a [u8],
 }
 
-/// The unread rest of a constructed element.
+/// The bytes of a constructed element that have not been read.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Parts<'a> {
@@ -177,13 +177,13 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Reading the subject of any bytes ends with a value or an error.
+        /// Reading the subject of any bytes gives a value or an error, and never a panic.
         #[test]
         fn reading_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = identity(&CertificateDer::from(bytes));
         }
 
-        /// A written element is read unchanged, at every length of DER's length field.
+        /// An element that was written is read unchanged, at every length of DER's length field.
         #[test]
         fn elements_survive_a_round_trip(
             length in prop::sample::select(vec![0_usize, 1, 127, 128, 255, 256, 65_535, 65_536]),

@@ -1,7 +1,6 @@
-//! One connection through the proxy: two sockets, two directions, and the handle for faults.
+//! One connection through the proxy: two sockets, two directions, and the state that faults change.
 //!
-//! Owns the end of a connection: which side is closed, and how. It must not decide when a connection ends early; faults
-//! do.
+//! Owns the end of a connection: which socket is closed, and how. Faults alone decide that a connection ends early.
 
 use std::time::Duration;
 
@@ -12,11 +11,11 @@ use super::pump::{Ended, pump};
 use super::shape::{End, Way};
 use super::wire::Wire;
 
-/// Time for the other side to close after a FIN; the bytes that it still sends are discarded.
+/// How long the proxy waits for the peer to close after a FIN. Bytes that the peer still sends are discarded.
 const LINGER: Duration = Duration::from_secs(1);
 const DISCARD_BYTES: usize = 4096;
 
-/// Moves bytes until both sides are done or a fault ends it.
+/// Moves bytes until both sides have closed or a fault ends the connection.
 pub(super) async fn serve(wire: &Wire, mut subject: TcpStream, mut server: TcpStream) {
     // Small pieces are passed on at once: delay is a fault of its own.
     let _ = (subject.set_nodelay(true), server.set_nodelay(true));
@@ -42,7 +41,7 @@ pub(super) async fn serve(wire: &Wire, mut subject: TcpStream, mut server: TcpSt
     }
 }
 
-/// Runs both directions to their end, or to the first end of the whole connection.
+/// Runs both directions until both have ended, or until one of them ends the whole connection.
 async fn both(one: impl Future<Output = Ended>, two: impl Future<Output = Ended>) -> Option<End> {
     let (mut one, mut two) = (std::pin::pin!(one), std::pin::pin!(two));
     let first = tokio::select! {
@@ -60,15 +59,15 @@ async fn both(one: impl Future<Output = Ended>, two: impl Future<Output = Ended>
     }
 }
 
-/// Ends with FIN. The other side's bytes are read for a moment, because closing with unread data would send RST after
-/// the FIN.
+/// Closes a socket with FIN. The peer's bytes are read for a moment, because a close with unread bytes would send RST
+/// after the FIN.
 pub(super) async fn close(mut tcp: TcpStream) {
     if tcp.shutdown().await.is_ok() {
         let _ = tokio::time::timeout(LINGER, discard(&tcp)).await;
     }
 }
 
-/// Reads and discards until the other side closes.
+/// Reads and discards bytes until the peer closes.
 pub(super) async fn discard(tcp: &TcpStream) {
     let mut buffer = [0; DISCARD_BYTES];
     loop {

@@ -1,7 +1,8 @@
-//! The faults of a proxy: the same shape as [`mock_faults::Faults`], so that a schedule's runner treats both alike.
+//! The faults of a proxy. [`Faults`] has the same methods as [`mock_faults::Faults`], so that the scheduler of faults
+//! treats both alike.
 //!
-//! Owns the running faults, the choice of connections, and the record of hits. It must not move bytes: it gives
-//! connections their effects, and they report their hits.
+//! Owns the begun faults, the choice of connections, and the record of hits. This module moves no bytes: it gives
+//! connections their effects, and connections report their hits.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,28 +22,28 @@ use super::netns::Namespace;
 use super::plan::{Door, Plan, What};
 use super::shape::{End, Lane, Shape, Way};
 
-/// Interval of reading the packet filter's counters, until the first packet is lost.
+/// How often the proxy reads the packet filter's counters, until the first packet is lost.
 const LOSS_LOOKED_EVERY: Duration = Duration::from_millis(100);
 
-/// Counters of a proxy.
+/// Numbers of connections and bytes of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Connections of the subject that were served.
+    /// Number of the subject's connections that were served.
     pub accepted: u64,
-    /// Connections that were refused.
+    /// Number of the subject's connections that were refused.
     pub refused: u64,
-    /// Connections that are open.
+    /// Number of open connections.
     pub open: u64,
-    /// Bytes from the server that were given to the kernel.
+    /// Bytes from the server that were written to the subject's socket.
     pub bytes_to_subject: u64,
-    /// Bytes from the subject that were given to the kernel.
+    /// Bytes from the subject that were written to the server's socket.
     pub bytes_to_server: u64,
 }
 
 /// The faults of one proxy.
 #[derive(Debug)]
 pub struct Faults {
-    /// For the tasks that outlive a call.
+    /// A reference for tasks that run longer than a call.
     me: Weak<Self>,
     epoch: Instant,
     inner: Mutex<Inner>,
@@ -61,19 +62,20 @@ struct Inner {
     next: u64,
 }
 
-/// One open connection and the faults' effects on it; permanent effects stay until the end.
+/// One open connection and the effects of faults on it. Permanent effects stay until the connection ends.
 #[derive(Debug)]
 struct Open {
     link: Arc<Link>,
-    /// Both directions, in the order of `Way::BOTH`; bounded by the number of remembered faults.
+    /// The effects of each fault on both directions, in the order of `Way::BOTH`; bounded by the number of remembered
+    /// faults.
     lanes: Vec<(FaultId, [Lane; 2])>,
 }
 
-/// The state of one played fault.
+/// The state of one begun fault.
 #[derive(Debug)]
 struct Played {
     plan: Plan,
-    /// Ends the watch on the packet filter.
+    /// Ends the task that reads the packet filter's counters.
     over: CancellationToken,
 }
 
@@ -138,7 +140,7 @@ impl Faults {
         }
     }
 
-    /// Number of real effects: one for each affected connection; for `net-loss` at most one.
+    /// Number of real effects: one for each affected connection, and at most one for `net-loss`.
     pub fn hits(&self, id: FaultId) -> u64 {
         self.inner.lock().table.hits_of(id)
     }
@@ -148,19 +150,19 @@ impl Faults {
         self.inner.lock().table.take_hits()
     }
 
-    /// Waits for a hit since its last return. [`Faults::take_hits`] then returns that hit, unless it was taken already.
-    /// For one waiting task; dropping the future loses nothing.
+    /// Waits until a fault has a hit since the last return of this function. [`Faults::take_hits`] then returns the
+    /// hit, unless a call has taken it already. Only one task may wait; dropping the future loses no hit.
     pub async fn struck(&self) {
         let struck = self.inner.lock().table.struck();
         struck.notified().await;
     }
 
-    /// Every fault that was begun: whether it is active, and its hits.
+    /// Every fault that was begun: id, settings, whether it is active, and its number of hits.
     pub fn all(&self) -> Vec<(FaultId, Fault, bool, u64)> {
         self.inner.lock().table.all()
     }
 
-    /// The treatment of a new connection.
+    /// Decides whether a new connection is served or refused.
     pub(super) fn admit(&self, peer: SocketAddr) -> Door {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
@@ -189,7 +191,7 @@ impl Faults {
         Door::Open(link)
     }
 
-    /// A connection is over.
+    /// Forgets a connection that has ended.
     pub(super) fn closed(&self, id: u64) {
         self.inner.lock().links.remove(&id);
     }
@@ -219,7 +221,7 @@ impl Faults {
         }
     }
 
-    /// Drops packets, and watches for the first lost one.
+    /// Makes the packet filter drop packets, and waits for the first lost packet.
     fn lose(&self, id: FaultId, plan: Plan, ports: &[u16], over: CancellationToken) -> Result<(), Error> {
         let refused = |why| Error::NotPlayed { fault: "net-loss", why };
         let namespace = self.namespace.clone().ok_or_else(|| refused("it has no network namespace"))?;
@@ -245,7 +247,7 @@ impl Faults {
         Ok(())
     }
 
-    /// Records the one hit of lost packets, if there are some.
+    /// Records the one hit of `net-loss` if packets were lost; returns whether that is so.
     fn note_lost(&self, namespace: &Namespace, id: FaultId) -> bool {
         let (to_server, to_subject) = namespace.lost(id);
         if to_server + to_subject == 0 {
@@ -276,7 +278,7 @@ impl Inner {
         }
     }
 
-    /// The open connections that a fault acts on, oldest first.
+    /// The open connections that a fault affects, oldest first.
     fn choose(&mut self, index: usize) -> Vec<u64> {
         let open: Vec<u64> = self.links.keys().copied().collect();
         open.into_iter().filter(|_| self.table.picks(index)).collect()
@@ -296,7 +298,7 @@ impl Inner {
 }
 
 impl Open {
-    /// Updates the effects on the connection.
+    /// Sends the current effects to the connection's task.
     fn tell(&self) {
         let mut shape = Shape { end: self.link.shape.borrow().end, ..Shape::default() };
         for (_, lanes) in &self.lanes {

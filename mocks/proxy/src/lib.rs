@@ -1,12 +1,12 @@
 //! A TCP proxy between the subject and any control plane, with network faults.
 //!
-//! Owns the listening socket, the connections through it and their tasks. It moves bytes and knows no protocol.
-//! Back-pressure goes through it, half-closed directions stay half-closed, and nothing is read that cannot be written
-//! soon, so the memory of one connection is bounded. Without a fault it adds one hop and no copy. It must not know TLS,
-//! HTTP or Kubernetes: it works with any control plane, even one without access to its inside.
+//! Owns the listening socket, the connections and their tasks. The proxy moves bytes and knows no protocol: no TLS,
+//! HTTP or Kubernetes. Back-pressure passes through, and a half-closed direction stays half-closed. The proxy reads
+//! only bytes that it can soon write, so the memory of a connection is bounded. Without a fault it adds one hop and no
+//! copy. It works with any control plane, even one that gives no access to its machine.
 //!
-//! There is deliberately no deadline on an idle or blocked connection: a watch may be quiet for an hour, and a proxy
-//! that closes it would add a fault of its own. The number of connections and the end of the proxy are the bounds.
+//! An idle or blocked connection deliberately has no deadline. A watch may be quiet for an hour, and a proxy that
+//! closes it would add a fault of its own. The number of connections is bounded, and all end with the proxy.
 
 mod connection;
 mod faults;
@@ -32,19 +32,20 @@ use netns::Namespace;
 use plan::{Door, Refusal};
 use wire::Wire;
 
-/// Connections at a time; further ones wait in the kernel. A client that leaks one a second for an hour fits.
+/// Most simultaneous connections; further ones wait in the kernel. A client that leaks one connection a second for an
+/// hour stays below.
 const CONNECTIONS_MAX: usize = 4096;
-/// Longest time for the upstream to accept. It is on this machine or near it.
+/// The time that the upstream has to accept a connection. It is on this machine or near it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The pause after a failed accept, for example when the process is out of descriptors.
+/// The pause after an accept that failed, for example because no file descriptor was free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Time for tasks to end after the request to stop.
+/// The time that tasks have to end after the request to stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Why the proxy did not start.
+/// Why the proxy could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address is in use, or may not be used.
+    /// The address is in use, or the proxy must not use it.
     #[error("failed to listen on {address} for the fault proxy")]
     Listen {
         address: SocketAddr,
@@ -61,14 +62,13 @@ pub enum Error {
 pub struct Config {
     /// The listening address; port 0 takes a free one. With a namespace only the port counts.
     pub listen: SocketAddr,
-    /// The target of connections.
+    /// The server to which connections lead.
     pub upstream: SocketAddr,
-    /// Zero of all times that the proxy reports.
+    /// The instant from which all reported times count.
     pub epoch: Instant,
-    /// Decides jitter and every probability.
+    /// The seed that decides jitter and probabilities.
     pub seed: u64,
-    /// The namespace at whose far end it listens. Packets can be lost without a trace (`net-loss`) only with a
-    /// namespace.
+    /// The network namespace in which the proxy listens. Only with a namespace can packets be lost (`net-loss`).
     pub namespace: Option<Namespace>,
 }
 
@@ -102,7 +102,7 @@ impl Config {
 }
 
 impl Proxy {
-    /// Listens. The upstream is connected to only when a client comes.
+    /// Starts the proxy. It connects to the upstream only when a client connects.
     pub async fn start(config: Config) -> Result<Self, Error> {
         let address = config.listen;
         let failed = |source| Error::Listen { address, source };
@@ -124,7 +124,7 @@ impl Proxy {
         self.address
     }
 
-    /// The faults of this proxy: the `net-…` ones.
+    /// The network faults (`net-…`) of this proxy.
     pub fn faults(&self) -> &Faults {
         &self.faults
     }
@@ -133,7 +133,7 @@ impl Proxy {
         self.faults.counts()
     }
 
-    /// Ends every connection, and waits until its tasks are gone.
+    /// Ends every connection, and waits until its tasks have ended.
     pub async fn shutdown(self) {
         self.stop.cancel();
         self.tasks.close();
@@ -175,7 +175,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-/// One connection of the subject, from its acceptance to its end.
+/// Handles one connection of the subject from its acceptance to its end.
 async fn through(shared: Arc<Shared>, tcp: TcpStream, peer: SocketAddr, _permit: OwnedSemaphorePermit) {
     let wire = match shared.faults.admit(peer) {
         Door::Open(link) => Wire::enlist(&shared.faults, link),
@@ -190,7 +190,7 @@ async fn through(shared: Arc<Shared>, tcp: TcpStream, peer: SocketAddr, _permit:
     connection::serve(&wire, tcp, upstream).await;
 }
 
-/// Refuses a connection that is accepted already, because user space has no earlier moment.
+/// Refuses a connection after its acceptance, because user space cannot refuse earlier.
 async fn refuse(tcp: TcpStream, how: Refusal) {
     match how {
         Refusal::Reset => {

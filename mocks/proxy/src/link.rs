@@ -1,4 +1,4 @@
-//! The state of one open connection for faults and counters. It must not know the sockets.
+//! The state of one open connection that faults and counters use. The sockets are elsewhere.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ pub(super) struct Link {
     /// The subject's address.
     pub peer: SocketAddr,
     pub shape: watch::Sender<Shape>,
-    /// Bytes given to the kernel so far, by direction.
+    /// Bytes written to a socket so far, by direction.
     pub moved: [AtomicU64; 2],
     /// Faults whose first effect on this connection was counted; bounded by the number of remembered faults.
     counted: Mutex<BTreeSet<FaultId>>,
@@ -42,12 +42,12 @@ impl Link {
         self.moved[way as usize].load(Ordering::Acquire)
     }
 
-    /// For example `connection 3 from 127.0.0.1:50112`.
+    /// A description, for example `connection 3 from 127.0.0.1:50112`.
     pub fn describe(&self) -> String {
         format!("connection {} from {}", self.id, self.peer)
     }
 
-    /// Whether this is the first effect of a fault here.
+    /// Whether a fault has its first effect on this connection.
     pub fn is_first(&self, by: FaultId) -> bool {
         self.counted.lock().insert(by)
     }

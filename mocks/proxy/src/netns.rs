@@ -1,12 +1,12 @@
-//! A network namespace at whose far end the proxy listens, so that packets can be lost without a trace.
+//! A network namespace in which the proxy listens, so that packets can be lost.
 //!
-//! Owns one namespace, one pair of virtual cables and the packet filter inside; all of it is removed when the value is
-//! dropped. User space cannot keep the kernel from acknowledging received data and TCP keep-alive; a packet filter can.
-//! The subject stays in its own namespace, with its loopback and its files: only its way to the API server leads
-//! through the cable. It must not change anything outside, besides the near end of the cable.
+//! Owns one namespace, one pair of virtual network interfaces and the packet filter in the namespace. All of them are
+//! removed when the value is dropped. The kernel always acknowledges received data and TCP keep-alive; only a packet
+//! filter can prevent that. The subject stays in its own namespace, with its loopback and its files. Only its packets
+//! to the API server cross the pair. Outside the namespace, nothing but one interface of the pair is added.
 //!
-//! Needs root (`CAP_NET_ADMIN` and `CAP_SYS_ADMIN`), iproute2 and nftables. The calls here run programs that take a few
-//! milliseconds each; they are meant for the moments when a fault begins or ends.
+//! Needs root (`CAP_NET_ADMIN` and `CAP_SYS_ADMIN`), iproute2 and nftables. The functions run programs that take a few
+//! milliseconds each, so they are called only when a fault begins or ends.
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -19,32 +19,32 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::plan::Ways;
 
-/// Precedes the process id in the names of namespaces.
+/// The prefix of a namespace's name; the process id follows.
 const PREFIX: &str = "longhaul-";
-/// The folder in which iproute2 keeps them.
+/// The folder in which iproute2 keeps namespaces.
 const DIRECTORY: &str = "/run/netns";
-/// 198.18.0.0/15 is reserved for measurements of networks (RFC 2544), so no network routes to it; a pair takes four
-/// addresses.
+/// The first of the addresses for interface pairs; each pair takes four. No network routes to 198.18.0.0/15, which is
+/// reserved for network measurements (RFC 2544).
 const FIRST_ADDRESS: u32 = u32::from_be_bytes([198, 18, 0, 0]);
 const PAIRS: u32 = 1 << 15;
-/// Pairs that are tried if others are in use.
+/// Number of address pairs that are tried if some are in use.
 const TRIES: u32 = 64;
-/// Left-over namespaces of dead processes that are removed at a time.
+/// Most namespaces of dead processes that one call removes.
 const STALE_MAX: usize = 64;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// Why there is no namespace.
+/// Why no namespace could be made or used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// This machine or this user cannot have one.
+    /// This machine or this user cannot make a namespace.
     #[error("network namespaces need {what}: {why}")]
     Needs {
-        /// The missing requirement.
+        /// The requirement that is not met.
         what: &'static str,
         why: String,
     },
-    /// A program failed although it has worked before.
+    /// A program failed, although it works on this machine.
     #[error("failed to run `{command}`: {why}")]
     Program {
         /// The program and its arguments.
@@ -60,17 +60,17 @@ pub enum Error {
     },
 }
 
-/// A namespace with a cable to it.
+/// A network namespace and the pair of interfaces that leads to it.
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
-    /// The near end of the cable.
+    /// The name of the interface outside the namespace.
     cable: String,
     far: Ipv4Addr,
 }
 
 impl Namespace {
-    /// Makes a namespace; also removes those of killed processes.
+    /// Makes a namespace, and removes the namespaces of killed processes.
     pub fn create() -> Result<Self, Error> {
         remove_stale();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -96,12 +96,12 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// The proxy's address for the subject; a server certificate must name it.
+    /// The proxy's address for the subject, which a server certificate must name.
     pub fn address(&self) -> IpAddr {
         IpAddr::V4(self.far)
     }
 
-    /// A listener at the far end; port 0 takes a free one.
+    /// Opens a listening socket in the namespace; port 0 takes a free port.
     pub(super) fn listen(&self, port: u16) -> Result<TcpListener, Error> {
         let failed = |source| Error::Listen { name: self.name.clone(), source };
         let space = std::fs::File::open(Path::new(DIRECTORY).join(&self.name)).map_err(failed)?;
@@ -117,7 +117,7 @@ impl Namespace {
         listening.join().unwrap_or_else(|_| Err(std::io::Error::other("the thread panicked"))).map_err(failed)
     }
 
-    /// Begins to drop packets: those of the subject's `ports`, or all.
+    /// Starts to drop packets: those of the subject's `ports`, or all packets.
     pub(super) fn lose(&self, by: FaultId, ways: Ways, ports: Option<&[u16]>) -> Result<(), Error> {
         if ports.is_some_and(<[u16]>::is_empty) {
             return Ok(());
@@ -177,7 +177,8 @@ impl Drop for Namespace {
     }
 }
 
-/// The chains of a fault as `(name, hook, the subject's end, whether it loses)`, first the direction to the server.
+/// The packet filter's chains of a fault as `(name, hook, the subject's end, whether it drops)`; the direction to the
+/// server is first.
 fn chains(by: FaultId, ways: Ways) -> [(String, &'static str, &'static str, bool); 2] {
     [
         (format!("in{}", by.0), "input", "sport", ways.to_server),
@@ -185,7 +186,7 @@ fn chains(by: FaultId, ways: Ways) -> [(String, &'static str, &'static str, bool
     ]
 }
 
-/// Two unused addresses of this machine: the near and the far one.
+/// Two unused addresses, outside and inside the namespace.
 fn free_pair(start: u32) -> Result<(Ipv4Addr, Ipv4Addr), Error> {
     let used =
         ip(&["-o", "-4", "addr", "show"]).map_err(|error| Error::Needs { what: "iproute2", why: error.to_string() })?;

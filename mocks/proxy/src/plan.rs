@@ -1,6 +1,6 @@
-//! The plan of the proxy for a fault.
+//! A fault's settings as the proxy uses them.
 //!
-//! Owns the translation of a [`Fault`] into plain values with all defaults filled in. It must not know connections.
+//! Owns the conversion of a [`Fault`] into plain values with all defaults. It does not know connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use mock_faults::{
 use super::link::Link;
 use super::shape::{Cut, End, Lane, Late, Slow, Way};
 
-/// The delay of a slow hop between regions.
+/// The default delay, as on a slow hop between regions.
 const DELAY: Duration = Duration::from_millis(100);
-/// Slow enough to be noticed with the first list, fast enough for a handshake.
+/// The default rate in bytes per second: slow enough to delay the first list, and fast enough for a TLS handshake.
 const BYTES_PER_S: u64 = 10 * 1024;
-/// In the middle of the server's part of a TLS handshake, or of an answer.
+/// The default number of bytes before a cut: in the middle of the server's TLS handshake or of an answer.
 const CUT_BYTES: u64 = 1024;
 
-/// The treatment of a new connection.
+/// The treatment of a new connection: served or refused.
 pub(super) enum Door {
     Open(Arc<Link>),
     Shut(Refusal),
@@ -34,23 +34,23 @@ pub(super) enum Refusal {
     Hang,
 }
 
-/// The directions that a fault concerns.
+/// The directions that a fault affects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ways {
     pub to_server: bool,
     pub to_subject: bool,
 }
 
-/// A fault as the proxy plays it.
+/// A fault's settings as the proxy uses them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Plan {
     pub what: What,
     pub ways: Ways,
-    /// Whether it acts on connections that are open when it begins.
+    /// Whether the fault affects connections that are open when it begins.
     pub on_open: bool,
-    /// Whether it acts on connections that open while it lasts.
+    /// Whether the fault affects connections that open while it is active.
     pub on_new: bool,
-    /// Whether its end undoes it.
+    /// Whether the effects end with the fault.
     pub heals: bool,
 }
 
@@ -95,7 +95,7 @@ impl Ways {
 }
 
 impl Plan {
-    /// The plan for a fault; `None` if the fault is not the network's.
+    /// The settings of a network fault; `None` for a fault of another family.
     pub fn of(fault: &Fault) -> Option<Self> {
         let (freeze, loss) = (fault.keys::<FreezeKeys>(), fault.keys::<LossKeys>());
         let what = match fault.name {
@@ -154,7 +154,7 @@ impl Plan {
         })
     }
 
-    /// The effect on one direction of a connection that has moved `moved` bytes in it.
+    /// The effect on one direction of a connection in which `moved` bytes have passed.
     pub fn lane(&self, by: FaultId, way: Way, moved: u64) -> Lane {
         let mut lane = Lane::default();
         if !self.ways.contains(way) {

@@ -1,8 +1,8 @@
-//! One direction of one connection: it moves bytes as its lane demands.
+//! One direction of one connection: moves bytes as the effects of faults demand.
 //!
 //! Owns the order of bytes, back-pressure, delay, rate, freezing and cutting. A direction holds at most [`PIECES_MAX`]
-//! pieces of [`PIECE_BYTES_MAX`] (1 MiB), and none while it is idle. It must not open or close sockets, except for
-//! passing on a half-close.
+//! pieces of [`PIECE_BYTES_MAX`] (1 MiB), and none while it is idle. This module passes a half-close on, but opens and
+//! closes no sockets.
 
 use std::io;
 use std::time::Duration;
@@ -18,12 +18,12 @@ use super::wire::Wire;
 
 /// The size of one TLS record.
 const PIECE_BYTES_MAX: usize = 16 * 1024;
-/// Pieces in transit. With a delay this bounds the throughput: 1 MiB for each round of the delay.
+/// Most pieces that a direction holds. With a delay this limits the rate to 1 MiB in the time of the delay.
 const PIECES_MAX: usize = 64;
-/// A slowed direction writes this often, so that a slow line drips instead of stuttering.
+/// How often a slowed direction writes in a second, so that bytes arrive steadily.
 const SLICES_PER_S: u64 = 20;
 
-/// Data in transit.
+/// Bytes that were read and not yet written.
 struct Piece {
     due: Instant,
     bytes: Bytes,
@@ -32,7 +32,7 @@ struct Piece {
 /// How a direction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// The source closed its side, and the close was passed on.
+    /// The source closed its side, and the proxy passed the half-close on.
     Finished,
     /// The whole connection ends in this way.
     Whole(End),
@@ -112,8 +112,8 @@ async fn read(from: &mut ReadHalf<'_>, queue: mpsc::Sender<Piece>, way: Way, wir
     }
 }
 
-/// Waits until a frozen direction moves again. If the subject leaves meanwhile, the connection ends. Nobody can use it
-/// any more, and a server that counts its connections must not count it as leaked.
+/// Waits until a frozen direction moves again. If the subject closes meanwhile, the connection ends, so that a server
+/// which counts its connections does not see a leaked one.
 async fn thawed(wire: &Wire, shape: &mut watch::Receiver<Shape>) -> Result<(), Stopped> {
     tokio::select! {
         biased;
@@ -177,7 +177,7 @@ async fn write(
     Ok(())
 }
 
-/// Ends the connection once the cut has been reached.
+/// Ends the connection if the fault's number of bytes has passed.
 fn cut(lane: &Lane, way: Way, wire: &Wire) -> Result<(), Stopped> {
     let moved = wire.moved(way);
     let Some(cut) = lane.cut.filter(|cut| moved >= cut.at_bytes) else { return Ok(()) };
@@ -185,7 +185,7 @@ fn cut(lane: &Lane, way: Way, wire: &Wire) -> Result<(), Stopped> {
     Err(Stopped::Cut(cut.how))
 }
 
-/// Number of bytes that may be written now; at least one.
+/// Number of bytes that may be written now, at least one.
 fn allowed(lane: &Lane, moved: u64, wanted: usize) -> usize {
     let mut most = u64::try_from(wanted).unwrap_or(u64::MAX);
     if let Some(cut) = lane.cut {
@@ -197,7 +197,7 @@ fn allowed(lane: &Lane, moved: u64, wanted: usize) -> usize {
     usize::try_from(most.max(1)).unwrap_or(wanted)
 }
 
-/// How long a direction of this rate needs for this many bytes.
+/// The time that this many bytes take at a rate.
 fn pause(count: usize, bytes_per_s: u64) -> Duration {
     let count = u32::try_from(count).unwrap_or(u32::MAX);
     Duration::from_secs(1) * count / u32::try_from(bytes_per_s.max(1)).unwrap_or(u32::MAX)

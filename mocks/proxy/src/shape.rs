@@ -1,12 +1,12 @@
 //! The effects of faults on the bytes of one connection.
 //!
-//! Owns the combined effect of all faults on a connection, as plain values. It must not act.
+//! Owns the combined effect of all faults on a connection, as plain values. Other modules carry the effects out.
 
 use std::time::Duration;
 
 use mock_faults::FaultId;
 
-/// A direction.
+/// A direction of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     /// From the server to the subject.
@@ -22,16 +22,16 @@ pub(super) enum End {
     Close,
 }
 
-/// The effects on one connection.
+/// The effects of faults on one connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Shape {
     pub to_subject: Lane,
     pub to_server: Lane,
-    /// Set if the connection is to end now.
+    /// If set, the connection ends now in this way.
     pub end: Option<End>,
 }
 
-/// The effects on one direction of a connection. Several faults add up.
+/// The effects on one direction of a connection. The effects of several faults add up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Lane {
     /// The fault that stops all bytes.
@@ -46,7 +46,7 @@ pub(super) struct Lane {
 pub(super) struct Late {
     pub by: FaultId,
     pub delay: Duration,
-    /// Additional delay up to this much, evenly distributed; the order of bytes is kept.
+    /// An additional random delay up to this duration, evenly distributed. The bytes stay in order.
     pub jitter: Duration,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Slow {
     pub bytes_per_s: u64,
 }
 
-/// The end of the connection after this many bytes in this direction, counted from its opening.
+/// The end of the connection after this many bytes in this direction, counted from the opening of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cut {
     pub by: FaultId,

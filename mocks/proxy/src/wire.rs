@@ -1,4 +1,4 @@
-//! A connection in service, with its state and its faults.
+//! A connection that the proxy serves, with its state and the faults that affect it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,7 +9,7 @@ use super::faults::Faults;
 use super::link::Link;
 use super::shape::{End, Way};
 
-/// A connection in service; it leaves the list when this is dropped.
+/// A connection that the proxy serves. Dropping it removes the connection from the list of open ones.
 pub(super) struct Wire {
     link: Arc<Link>,
     faults: Arc<Faults>,
@@ -34,14 +34,14 @@ impl Wire {
         self.faults.note_moved(way, count);
     }
 
-    /// Records the first effect of a fault on this connection; later ones add no information.
+    /// Records the first effect of a fault on this connection. Further effects would add no information.
     pub fn hit_once(&self, by: FaultId, what: impl FnOnce() -> String) {
         if self.link.is_first(by) {
             self.faults.hit(by, format!("{}: {}", self.link.describe(), what()));
         }
     }
 
-    /// A number from 0 to 1.
+    /// A random number from 0 to 1.
     pub fn random(&self) -> f64 {
         self.faults.random()
     }

@@ -1,8 +1,9 @@
 //! Anonymous, basic and token authentication, and the permissions of users.
 //!
-//! Owns the decision and the challenge. Tokens are made as in Docker's token authentication specification (distribution
-//! documentation, "Token Authentication Specification" and "`OAuth2` Token Authentication"); they carry their grants
-//! and a keyed hash, so the registry remembers none of them. Pure: time comes in as an argument.
+//! Owns the decision about a request and the challenge of a refusal. Tokens follow Docker's token authentication
+//! specification (distribution documentation, "Token Authentication Specification" and "`OAuth2` Token
+//! Authentication"). A token carries its grants and a keyed hash, so the registry stores no tokens. Pure: the time is
+//! an argument.
 
 use std::time::Duration;
 
@@ -20,16 +21,16 @@ use super::route::Kind;
 const SERVICE: &str = "longhaul-registry";
 /// Scopes in one token request; clients ask for a handful at most.
 const SCOPES_MAX: usize = 32;
-/// SHA-256's block size, to which RFC 2104 pads the key.
+/// SHA-256's block size in bytes, to which RFC 2104 pads the key.
 const HMAC_BLOCK: usize = 64;
 
-/// The required authentication.
+/// The authentication that the registry requires of clients.
 #[derive(Debug, Clone, Default)]
 pub enum Auth {
     /// All clients may do everything.
     #[default]
     Anonymous,
-    /// RFC 7617 on every request.
+    /// Basic authentication (RFC 7617) on every request.
     Basic { users: Vec<User> },
     /// A bearer token from `/token` on every request.
     Token {
@@ -43,10 +44,10 @@ pub enum Auth {
 
 #[derive(Clone)]
 pub struct User {
-    /// The user name; without `:`, which RFC 7617 cannot carry.
+    /// The user name, without `:`, which a user name in RFC 7617 cannot contain.
     pub name: String,
     pub password: String,
-    /// The allowed repositories: names, or prefixes that end in `*`.
+    /// The repositories that the user may access: names, or prefixes that end in `*`.
     pub repositories: Vec<String>,
     /// Whether the user may push and delete too, not only pull.
     pub push: bool,
@@ -61,7 +62,7 @@ pub(super) struct Scope {
     pub(super) actions: Vec<String>,
 }
 
-/// Checks requests.
+/// Decides whether a request is authenticated and allowed.
 pub(super) struct Authenticator {
     auth: Auth,
     key: [u8; 32],
@@ -126,7 +127,8 @@ impl Scope {
         Self { kind: "repository".into(), name: name.into(), actions }
     }
 
-    /// Parses `repository:library/nginx:pull,push`; the name may hold a port, so it is cut at both ends.
+    /// Parses `repository:library/nginx:pull,push`. The name may contain a port, so the parser takes the text before
+    /// the first `:` and after the last.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = text.split_once(':')?;
         let (name, actions) = rest.rsplit_once(':')?;
@@ -148,7 +150,7 @@ impl std::fmt::Display for Scope {
 }
 
 impl TokenRequest {
-    /// Reads the query of a `GET`, or the form of a `POST`; both are the same pairs.
+    /// Reads the query of a `GET` or the form of a `POST` to `/token`; both contain the same pairs.
     pub(super) fn read(headers: &HeaderMap, pairs: &[(String, String)]) -> Self {
         let value = |key: &str| pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
         let texts = pairs.iter().filter(|(name, _)| name == "scope").flat_map(|(_, value)| value.split(' '));
@@ -232,7 +234,7 @@ impl Authenticator {
         refusal.header(WWW_AUTHENTICATE, &challenge)
     }
 
-    /// The answer of `/token`: a token for the requested *and* allowed scopes, which may be empty.
+    /// The answer of `/token`: a token for those of the requested scopes that are allowed, possibly none.
     pub(super) fn token(&self, request: &TokenRequest, now: Duration) -> Result<serde_json::Value, Refusal> {
         let Auth::Token { users, anonymous_pull, lifetime } = &self.auth else {
             return Err(Refusal::new(Code::Unsupported).status(http::StatusCode::NOT_FOUND));
@@ -294,7 +296,7 @@ fn credentials<'a>(headers: &'a HeaderMap, scheme: &str) -> Option<&'a str> {
     given.eq_ignore_ascii_case(scheme).then_some(rest.trim())
 }
 
-/// RFC 2104.
+/// HMAC-SHA-256 (RFC 2104).
 fn hmac_sha256(key: &[u8; 32], text: &[u8]) -> Vec<u8> {
     let pad = |byte: u8| {
         let mut block = [byte; HMAC_BLOCK];

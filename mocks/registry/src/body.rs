@@ -1,6 +1,6 @@
 //! Response bodies: whole, or cut short on purpose.
 //!
-//! Owns how bytes are sent; their content is decided elsewhere.
+//! Owns how the bytes of an answer are sent. Callers choose the bytes.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::time::Sleep;
 
-/// Pieces per second of a body that trickles.
+/// Pieces per second of a body that the fault `registry-slow` sends slowly.
 const PIECES_PER_SECOND: u64 = 10;
 const PIECE_EVERY: Duration = Duration::from_millis(1000 / PIECES_PER_SECOND);
 
@@ -18,22 +18,23 @@ const PIECE_EVERY: Duration = Duration::from_millis(1000 / PIECES_PER_SECOND);
 #[derive(Debug)]
 pub(super) struct Body {
     bytes: Bytes,
-    /// The promised length; more than `bytes` if the body is cut.
+    /// The length in `Content-Length`; more than `bytes` if the body is cut.
     promised: u64,
     /// Set once after the bytes of a cut body, so that the connection flushes them before it is torn down.
     flushed: bool,
-    /// Set if the body trickles.
+    /// Set if the body is sent slowly, in small pieces.
     drip: Option<Drip>,
 }
 
-/// The progress of a body that trickles.
+/// The progress of a body that is sent slowly.
 #[derive(Debug)]
 struct Drip {
     piece_bytes: usize,
     pause: Pin<Box<Sleep>>,
 }
 
-/// The body ends before its promised length; hyper closes the connection or resets the stream on this error.
+/// The error that ends a body before its promised length. On this error hyper closes the connection or resets the
+/// stream.
 #[derive(Debug, thiserror::Error)]
 #[error("the body was cut short by a fault")]
 pub(super) struct Cut;
@@ -48,7 +49,7 @@ impl Body {
         Self { promised: bytes.len() as u64, bytes, flushed: false, drip: None }
     }
 
-    /// The same body, ending with an error after half of its bytes.
+    /// The same body, but after half of its bytes it ends with an error.
     pub(super) fn cut_in_half(self) -> Self {
         Self { bytes: self.bytes.slice(..self.bytes.len() / 2), ..self }
     }
@@ -59,7 +60,7 @@ impl Body {
         Self { drip: Some(Drip { piece_bytes, pause: Box::pin(tokio::time::sleep(PIECE_EVERY)) }), ..self }
     }
 
-    /// The promised length, in bytes.
+    /// The length in `Content-Length`, in bytes.
     pub(super) const fn promised(&self) -> u64 {
         self.promised
     }
@@ -68,7 +69,7 @@ impl Body {
         self.bytes
     }
 
-    /// Bytes that are really sent.
+    /// Number of bytes that are really sent.
     pub(super) fn sent_bytes(&self) -> u64 {
         self.bytes.len() as u64
     }

@@ -1,6 +1,6 @@
-//! The path from the listening socket to requests: accept, TLS, HTTP/1.1 and HTTP/2, limits, the end.
+//! One connection: accept, TLS, HTTP/1.1 and HTTP/2, limits and closing.
 //!
-//! Owns every deadline of a connection. A connection that exceeds its limits is closed; the registry goes on.
+//! Owns every deadline of a connection. If a connection exceeds its limits, only that connection is closed.
 
 mod stall;
 
@@ -24,19 +24,20 @@ use super::serve::{Caller, answer};
 use super::shared::Shared;
 use stall::Impatient;
 
-/// A handshake takes a round trip or two; a client that needs longer is given up.
+/// Deadline of a TLS handshake, which normally takes one or two round trips.
 const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
-/// hyper counts an idle keep-alive connection as a head being read. Longer than the 90 s that Go's clients keep one.
+/// The deadline for the head of a request; hyper applies the same deadline to an idle keep-alive connection. The value
+/// is above the 90 s for which Go's clients keep an idle connection.
 const HEAD_DEADLINE: Duration = Duration::from_mins(2);
-/// How long a client may leave sent bytes in its socket unread.
+/// How long a client may leave sent bytes unread before its connection is closed.
 const WRITE_STALL: Duration = Duration::from_mins(1);
 /// Time for open requests when the registry stops.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(2);
-/// The pause after an accept that failed for want of file descriptors: long enough not to spin, short enough not to be
-/// noticed.
+/// The pause after an accept that failed because no file descriptor was free. The pause is long enough not to use a
+/// whole CPU, and short enough to be unnoticed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const STREAMS_PER_CONNECTION: u32 = 250;
-/// HTTP/2 windows: one blob of the seeded population fits without waiting for an update.
+/// The HTTP/2 window of a stream: one blob of the seeded population fits without a window update.
 const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 
@@ -45,14 +46,14 @@ pub(super) struct Door {
     pub(super) listener: TcpListener,
     pub(super) tls: Option<TlsAcceptor>,
     pub(super) shared: Arc<Shared>,
-    /// The sort of caller behind this socket.
+    /// The clients of this socket: the subject, or the harness.
     pub(super) caller: Caller,
     pub(super) connections_max: usize,
     pub(super) stop: CancellationToken,
 }
 
 impl Door {
-    /// Accepts until it is stopped, then lets open requests end.
+    /// Accepts connections until the registry stops, then lets open requests end.
     pub(super) async fn run(self) {
         let permits = Arc::new(Semaphore::new(self.connections_max));
         let mut connections = JoinSet::new();
@@ -81,7 +82,7 @@ impl Door {
         connections.shutdown().await;
     }
 
-    /// The next connection, once there is room for it; `None` if accepting failed.
+    /// The next connection, as soon as the limit of connections allows one; `None` if accepting failed.
     async fn accept(&self, permits: &Arc<Semaphore>) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
         let permit = permits.clone().acquire_owned().await.ok()?;
         match self.listener.accept().await {
@@ -95,12 +96,12 @@ impl Door {
     }
 }
 
-/// Binds; the caller adds context to the error.
+/// Opens a listening socket; the caller adds context to the error.
 pub(super) async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     TcpListener::bind(address).await
 }
 
-/// Serves a connection unless or until a fault ends it.
+/// Serves a connection, unless a fault refuses or ends the connection.
 async fn welcome(
     stream: TcpStream,
     peer: SocketAddr,

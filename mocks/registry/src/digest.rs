@@ -1,7 +1,7 @@
 //! Content digests, in the form of the OCI image specification (descriptor.md, "Digests").
 //!
-//! Owns parsing, comparing and computing them. An algorithm that is not registered there is refused: a registry that
-//! cannot check a digest must not promise it.
+//! Owns parsing, comparing and computing digests. An algorithm that the specification does not register is refused,
+//! because the registry could not check its digests.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256, Sha512};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(String);
 
-/// A text that is not a digest.
+/// The error for a text that is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a digest: write `sha256:` and 64 lower-case hexadecimal digits")]
 pub struct NotADigest {
@@ -19,7 +19,7 @@ pub struct NotADigest {
     pub text: String,
 }
 
-/// A SHA-256 over data that arrives in pieces.
+/// A SHA-256 that is computed over data in pieces.
 #[derive(Clone, Default)]
 pub(super) struct Running(Sha256);
 
@@ -54,7 +54,7 @@ impl Digest {
         }
     }
 
-    /// The text for a URL.
+    /// The digest as text, as in a URL.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -126,7 +126,7 @@ mod tests {
     }
 
     proptest! {
-        /// A digest matches its content, however the bytes arrived, and no other content.
+        /// A digest matches its content, however the content is cut into pieces, and matches no other content.
         #[test]
         fn a_digest_does_not_depend_on_the_cuts(parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..8)) {
             let whole = parts.concat();

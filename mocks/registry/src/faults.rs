@@ -1,8 +1,9 @@
-//! The faults of the registry: the same shape as [`mock_faults::Faults`], so that a schedule's runner treats both
-//! alike.
+//! The faults of the registry. [`Faults`] has the same methods as [`mock_faults::Faults`], so that the scheduler of
+//! faults treats both alike.
 //!
-//! Owns the choice of requests and connections. One fault is one file below `faults/` and one line in [`behaviour`];
-//! names, keys, turns and hits are shared with all faults. A hit is recorded only when an answer was really changed.
+//! Owns the choice of requests and connections that a fault affects. One fault is one file below `faults/` and one line
+//! in [`behaviour`]. Names, keys, activation and hits come from `mock_faults`. A hit is recorded only if an answer was
+//! really changed.
 
 mod auth_failing;
 mod cut;
@@ -31,30 +32,30 @@ use super::route::{Kind, Route};
 
 pub(super) use down::Door;
 
-/// Characters of a path and of a user agent in the description of a hit.
+/// Longest path and longest user agent in the description of a hit, in characters.
 const TOLD_CHARS: usize = 200;
 
 /// The faults of one registry.
 pub struct Faults {
     epoch: Instant,
-    /// Fast path: false while no fault was ever begun.
+    /// False as long as no fault was ever begun, so that most requests take no lock.
     any: AtomicBool,
     inner: Mutex<Inner>,
 }
 
 /// The effect of a fault before the registry handles a request.
 pub(super) enum Before {
-    /// Sends this answer instead.
+    /// Sends this answer instead of the registry's answer.
     Answer(Response<Body>),
-    /// Refuses the request instead.
+    /// Refuses the request.
     Refuse(Refusal),
-    /// Refuses with the challenge of the authentication in use.
+    /// Refuses the request with the challenge of the authentication in use.
     Challenge,
     /// Sends no answer while the fault lasts.
     Hang,
-    /// Waits, then lets the registry answer.
+    /// Waits for this time, then lets the registry answer.
     Wait(Duration),
-    /// Lets the registry answer: an earlier change by the fault shows now.
+    /// Lets the registry answer. An earlier change by the fault becomes visible in this answer.
     Pass,
 }
 
@@ -64,15 +65,16 @@ pub(super) enum After {
     Changed,
     /// The answer is not sent; the connection ends.
     Unsent,
-    /// The answer stays unchanged, and the tag that was read moves. That is no hit yet.
+    /// The answer stays unchanged, and the tag that was read moves afterwards. A hit is counted only when a client
+    /// reads the moved tag.
     MoveTag,
 }
 
-/// A request, as faults see it.
+/// The properties of a request by which faults choose.
 pub(super) struct Ask<'a> {
     pub(super) kind: Kind,
     pub(super) route: &'a Route,
-    /// Path and query.
+    /// The request's path and query.
     pub(super) path: &'a str,
     pub(super) user_agent: &'a str,
 }
@@ -80,7 +82,7 @@ pub(super) struct Ask<'a> {
 /// The effects of the faults on one request.
 #[derive(Default)]
 pub(super) struct Injection {
-    /// The faults whose turn and probability chose the request.
+    /// The faults that apply to this request.
     chosen: Vec<FaultId>,
     pub(super) applied: Option<Applied>,
 }
@@ -94,9 +96,9 @@ pub(super) struct Applied {
     pub(super) over: CancellationToken,
 }
 
-/// One fault's mechanism. The default of every method does nothing.
+/// The effect of one fault. The default of every method does nothing.
 trait Behaviour: Send {
-    /// Whether the fault changes requests of a kind.
+    /// Whether the fault can affect requests of this kind.
     fn concerns(&self, kind: Kind) -> bool;
 
     /// The effect before the registry answers, if there is one.
@@ -104,7 +106,7 @@ trait Behaviour: Send {
         None
     }
 
-    /// May change the registry's own answer; returns whether it did.
+    /// Changes the registry's own answer if the fault does that; returns whether it did.
     fn after(&mut self, _ask: &Ask<'_>, _fault: &Fault, _response: &mut Response<Body>) -> Option<After> {
         None
     }
@@ -120,7 +122,7 @@ struct Played {
     over: CancellationToken,
 }
 
-/// The list of faults: one line each.
+/// The behaviour of a fault by its name; one line for each fault of the registry.
 fn behaviour(name: Name) -> Option<Box<dyn Behaviour>> {
     Some(match name {
         Name::RegistryError => Box::new(error::HttpError),
@@ -179,7 +181,7 @@ impl Faults {
         }
     }
 
-    /// Number of real effects. A fault with no hit proves nothing about the subject.
+    /// Number of real effects of a fault. A fault with no hit proves nothing about the subject.
     pub fn hits(&self, id: FaultId) -> u64 {
         self.inner.lock().table.hits_of(id)
     }
@@ -189,20 +191,20 @@ impl Faults {
         self.inner.lock().table.take_hits()
     }
 
-    /// Waits for a hit since its last return. [`Faults::take_hits`] then returns that hit, unless it was taken already.
-    /// For one waiting task; dropping the future loses nothing.
+    /// Waits until a fault has a hit since the last return of this function. [`Faults::take_hits`] then returns the
+    /// hit, unless a call has taken it already. Only one task may wait; dropping the future loses no hit.
     pub async fn struck(&self) {
         let struck = self.inner.lock().table.struck();
         struck.notified().await;
     }
 
-    /// Every fault that was begun: whether it is active, and its hits.
+    /// Every fault that was begun: id, settings, whether it is active, and its number of hits.
     pub fn all(&self) -> Vec<(FaultId, Fault, bool, u64)> {
         self.inner.lock().table.all()
     }
 
-    /// Finds the faults that concern an incoming request, and the first one with an effect before it is handled, whose
-    /// hit counts at once.
+    /// Finds the faults that affect an incoming request. The first fault with an effect before the request is handled
+    /// counts a hit at once.
     pub(super) fn asked(&self, ask: &Ask<'_>) -> Injection {
         let mut injection = Injection::default();
         if !self.any.load(Ordering::Acquire) {
@@ -257,13 +259,13 @@ impl Faults {
         None
     }
 
-    /// The treatment of a new connection.
+    /// Decides whether a new connection is served, closed, or left without any answer.
     pub(super) fn admit(&self, peer: SocketAddr) -> Door {
         let now_us = self.now_us();
         self.inner.lock().admit(peer, now_us)
     }
 
-    /// A connection is over.
+    /// Forgets a connection that has ended.
     pub(super) fn closed(&self, line: u64) {
         self.inner.lock().lines.remove(line);
     }
@@ -274,7 +276,7 @@ impl Faults {
 }
 
 impl Inner {
-    /// Whether a fault acts on a request: its choosing keys, its count, its turn and its probability decide.
+    /// Whether a fault affects a request: its filters, its `count`, its activation and its probability decide.
     fn chooses(&mut self, index: usize, ask: &Ask<'_>) -> bool {
         let entry = &mut self.table.entries[index];
         let about = entry.active && entry.played.behaviour.concerns(ask.kind) && ask.concerns(&entry.fault);

@@ -1,7 +1,7 @@
 //! A mock OCI registry: distribution specification v1.1 over HTTP or HTTPS, in memory, with faults.
 //!
-//! Owns the server and its limits. Real clients (skopeo, podman, docker, containerd) pull from it and push to it
-//! unmodified. It must not know runs: scenarios seed it, give it faults, and read its counters.
+//! Owns the server and its limits. Real clients (skopeo, podman, docker, containerd) pull from the registry and push to
+//! it unmodified. This crate knows nothing of runs: a scenario seeds the registry, begins faults, and reads counters.
 //!
 //! Modules, from the outside in: `connection` (sockets), `serve` (one request), `shared` (common parts of requests),
 //! `pull` and `push` (endpoints), `auth`, `limit`, `faults`, `requests` (around them), and without any I/O `route`,
@@ -45,15 +45,16 @@ pub use population::{Error as PopulationError, Form, HOLDER, Image, ImageKind, K
 pub use requests::{Request, Requests};
 pub use route::Kind;
 
-/// Limit of all stored bytes, uploads included. A seeded image is about 5 KiB, so this is room for tens of thousands.
+/// Default limit of all stored bytes, uploads included. A seeded image is about 5 KiB, so tens of thousands fit.
 const BYTES_MAX: u64 = 256 << 20;
-/// Uploads at once: a client pushes a handful of layers in parallel.
+/// Default limit of simultaneous uploads: a client pushes a handful of layers in parallel.
 const UPLOADS_MAX: usize = 128;
-/// `distribution` keeps an abandoned upload for a week; memory costs more than disk.
+/// Default time after which an idle upload is removed. `distribution` keeps one for a week, but this registry keeps
+/// uploads in memory.
 const UPLOAD_IDLE: Duration = Duration::from_mins(10);
-/// Connections at once; more wait in the listen queue.
+/// Limit of simultaneous connections; further connections wait in the listen queue.
 const CONNECTIONS_MAX: usize = 2_048;
-/// Requests that the ring remembers.
+/// Default number of requests that [`Server::recent`] returns.
 const RECENT_MAX: usize = 4_096;
 
 /// The configuration of a registry.
@@ -61,7 +62,7 @@ const RECENT_MAX: usize = 4_096;
 pub struct Config {
     /// The listening address; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Zero of all times.
+    /// The instant from which all times of the registry count.
     pub epoch: Instant,
     /// The server certificate; without it the registry speaks plain HTTP/1.1.
     pub tls: Option<mock_pki::Pair>,
@@ -69,25 +70,25 @@ pub struct Config {
     pub advertise: Option<String>,
     /// The required authentication.
     pub auth: Auth,
-    /// Accepted requests per second; `None` means no limit.
+    /// The limit of accepted requests per second; `None` means no limit.
     pub rate_limit: Option<RateLimit>,
     /// Whether manifests, tags and blobs can be deleted; otherwise deletions are refused with 405.
     pub deletes: bool,
-    /// Most bytes that the registry holds, unfinished uploads included.
+    /// Limit of stored bytes, unfinished uploads included.
     pub max_bytes: u64,
-    /// Most unfinished uploads.
+    /// Limit of unfinished uploads.
     pub max_uploads: usize,
-    /// Most bytes of one upload.
+    /// Limit of the bytes of one upload.
     pub max_upload_bytes: u64,
-    /// How long an upload may stay idle.
+    /// How long an upload may stay idle before it is removed.
     pub upload_idle: Duration,
     pub max_connections: usize,
-    /// Most requests that [`Server::recent`] remembers.
+    /// Limit of the requests that [`Server::recent`] returns.
     pub max_recent: usize,
-    /// Decides the probabilities of faults.
+    /// The seed of the faults' random choices.
     pub seed: u64,
-    /// Whether it listens at a second address without faults, limits and authentication, for health checks by the
-    /// harness; see [`Server::own_address`].
+    /// Whether the registry also listens at a second address without faults, limits and authentication. The harness
+    /// checks there whether the registry is healthy; see [`Server::own_address`].
     pub own_door: bool,
 }
 
@@ -111,7 +112,7 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// The certificate cannot be served with.
+    /// The TLS certificate is unusable.
     #[error(transparent)]
     Tls(#[from] mock_pki::Error),
 }
@@ -199,7 +200,7 @@ impl Server {
         self.address
     }
 
-    /// The second address, in plain HTTP, if there is one.
+    /// The second address, without faults and in plain HTTP; see [`Config::own_door`].
     pub const fn own_address(&self) -> Option<SocketAddr> {
         self.own_address
     }
@@ -209,8 +210,8 @@ impl Server {
         &self.shared.host
     }
 
-    /// Sets a callback for every tag that moves, called before clients can read the change: the reference and its new
-    /// digest. Only the first call has an effect.
+    /// Sets a callback for every tag that moves. The callback gets the reference and its new digest before clients can
+    /// read the change. Only the first call has an effect.
     pub fn on_move(&self, told: impl Fn(&str, &str) + Send + Sync + 'static) {
         let _ = self.shared.on_move.set(Box::new(told));
     }
@@ -226,7 +227,7 @@ impl Server {
         population::seed(&mut self.shared.state.lock().store, &self.shared.host, population, Some(keys))
     }
 
-    /// Stores images that attack verifiers of signatures: each has twenty bundles of 8 MiB that sign nothing.
+    /// Stores images that attack signature verifiers: each image has twenty bundles of 8 MiB that sign nothing.
     pub fn seed_heavy(&self, count: usize) -> Result<Vec<Image>, PopulationError> {
         population::seed_heavy(&mut self.shared.state.lock().store, &self.shared.host, count, true)
     }
@@ -261,7 +262,7 @@ impl Server {
         state.store.used_bytes() + state.uploads.bytes()
     }
 
-    /// Stops accepting, gives open requests two seconds, and ends.
+    /// Stops accepting connections, gives open requests two seconds, and ends.
     pub async fn shutdown(self) {
         // Otherwise a hung request would hold its connection for the whole drain.
         self.shared.faults.end_all();
@@ -278,7 +279,8 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// An address that a client on this machine can use: the unspecified one cannot be connected to on all systems.
+/// The address that a client on this machine uses. If the registry listens at the unspecified address, that is a
+/// loopback address.
 fn reachable(address: SocketAddr) -> String {
     if address.ip().is_unspecified() { format!("127.0.0.1:{}", address.port()) } else { address.to_string() }
 }

@@ -1,19 +1,19 @@
-//! The rate limit: a token bucket over all requests.
+//! The rate limit: one token bucket for all requests of the registry.
 //!
-//! Pure: time comes in as an argument.
+//! Pure: the time is an argument.
 
 use std::time::Duration;
 
 /// The limit of requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateLimit {
-    /// Requests per second that return to the bucket.
+    /// Tokens per second that are added to the bucket. A request takes one token.
     pub per_second: f64,
-    /// Requests that may come at once.
+    /// The size of the bucket: requests that may come at once.
     pub burst: u32,
 }
 
-/// The bucket of one registry; without a limit it accepts every request.
+/// The token bucket of one registry; without a limit it accepts every request.
 #[derive(Debug, Default)]
 pub(super) struct Bucket {
     limit: Option<RateLimit>,
@@ -22,12 +22,12 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// A full bucket.
+    /// A new, full bucket.
     pub(super) fn new(limit: Option<RateLimit>, now: Duration) -> Self {
         Self { limit, tokens: limit.map_or(0.0, |limit| f64::from(limit.burst)), filled_at: now }
     }
 
-    /// Takes one request, or returns the time until the next one fits.
+    /// Takes one token, or returns the time until a token is available.
     pub(super) fn take(&mut self, now: Duration) -> Result<(), Duration> {
         let Some(limit) = self.limit else { return Ok(()) };
         let elapsed = now.saturating_sub(self.filled_at).as_secs_f64();

@@ -1,4 +1,4 @@
-//! The content of a manifest that the registry needs: its references and its subject.
+//! The fields of a manifest that the registry needs: its references and its subject.
 //!
 //! Owns the shapes of OCI image manifests and indexes and of Docker's schema 2 counterparts (image-spec manifest.md and
 //! image-index.md). The bytes of a manifest are never rewritten, because its digest is that of the client's bytes.
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::digest::Digest;
 use super::refusal::{Code, Refusal};
 
-/// The specification asks registries to accept at least 4 MiB (spec.md, "Pushing Manifests").
+/// Limit of a manifest. The specification asks registries to accept at least 4 MiB (spec.md, "Pushing Manifests").
 pub(super) const BYTES_MAX: usize = 4 << 20;
 
 pub(super) const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -24,10 +24,10 @@ const DOCKER_SCHEMA_1: &[&str] = &[
 #[derive(Debug, Clone)]
 pub(super) struct Manifest {
     pub(super) digest: Digest,
-    /// Exactly as it was pushed.
+    /// The media type, exactly as it was pushed.
     pub(super) media_type: String,
     pub(super) bytes: Bytes,
-    /// The manifest to which this one is attached.
+    /// The manifest to which this manifest is attached.
     pub(super) subject: Option<Digest>,
     pub(super) artifact_type: Option<String>,
     pub(super) annotations: Map<String, Value>,
@@ -58,24 +58,24 @@ struct Raw {
 struct Descriptor {
     media_type: Option<String>,
     digest: String,
-    /// The download addresses of a layer that may not be distributed; such a layer need not be in the registry.
+    /// The download addresses of a layer that may not be distributed. The registry does not require such a layer.
     #[serde(default)]
     urls: Vec<String>,
 }
 
-/// Memory of a JSON value beside its texts, and of an object's entry beside key and value.
+/// Memory in bytes of a JSON value without its text, and of an object's entry without key and value.
 const VALUE_BYTES: u64 = 32;
 const ENTRY_BYTES: u64 = 64;
 
 impl Manifest {
-    /// Bytes that it holds: its text, and the values read from it.
+    /// The memory of this manifest in bytes: its text and the values read from it.
     pub(super) fn held_bytes(&self) -> u64 {
         let digests = self.blobs.iter().chain(&self.manifests);
         let digests: u64 = digests.map(|digest| VALUE_BYTES + digest.as_str().len() as u64).sum();
         self.bytes.len() as u64 + digests + held_by_entries(&self.annotations)
     }
 
-    /// Reads a pushed manifest. `content_type` is the header; the body must not contradict it.
+    /// Reads a pushed manifest. `content_type` is the header of the request; the body must not contradict it.
     pub(super) fn read(content_type: Option<&str>, bytes: Bytes) -> Result<Self, Refusal> {
         let invalid = |reason: String| Refusal::new(Code::ManifestInvalid).detail(reason);
         let raw: Raw = serde_json::from_slice(&bytes).map_err(|error| invalid(error.to_string()))?;

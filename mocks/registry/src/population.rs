@@ -1,8 +1,8 @@
-//! Images for requests: a population that depends on its seed alone.
+//! The images that a registry is seeded with. The seed alone decides them.
 //!
-//! Owns the shapes of the seeded images: real OCI images with a tar layer that any client can pull. It knows the store
-//! and no sockets. The seed decides the content of each repository, so the same seed gives the same digests anywhere.
-//! `signed` makes their signatures, if they have any.
+//! Owns the contents of the seeded images: real OCI images with a tar layer that any client can pull. Opens no sockets.
+//! The seed decides the content of each repository, so the same seed gives the same digests on every machine. The
+//! module `signed` makes the signatures.
 
 mod heavy;
 mod signed;
@@ -19,35 +19,35 @@ use super::route::Reference;
 use super::store::{Full, Store};
 pub use signed::{Form, HOLDER, Keys, Signing};
 
-/// One image in this many is an index over two platforms.
+/// Every fourth image is an index of two platforms.
 const MULTI_ARCH_EVERY: usize = 4;
-/// One reference in this many does not exist.
+/// Every tenth reference names an image that does not exist.
 const MISSING_EVERY: usize = 10;
-/// Number of versions through which a moving tag goes in turn, so that a run that moves tags for days holds a bounded
-/// number of them.
+/// Number of versions of a moving tag. After the last version the tag returns to the first, so that a run of days
+/// stores a bounded number of images.
 const VERSIONS: u64 = 8;
 const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar";
 const TAR_BLOCK: usize = 512;
 
-/// The number of images, and their seed.
+/// The number of images, their seed, and whether they are signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Population {
-    /// References to make, including the missing ones.
+    /// Number of references, including those without an image.
     pub count: usize,
-    /// Decides the content.
+    /// Seed of the images' contents.
     pub seed: u64,
     /// Whether images are signed, some of them wrongly and some not at all.
     pub signed: bool,
 }
 
 impl Population {
-    /// The images that a registry with this host name has after seeding, without a registry.
+    /// Computes the images that a registry with this host name has after seeding, without a registry.
     pub fn images(&self, host: &str) -> Result<Vec<Image>, Error> {
         seed(&mut Store::new(super::BYTES_MAX), host, self, None)
     }
 
-    /// The images that [`Server::seed_heavy`](crate::Server::seed_heavy) makes, without a registry.
+    /// Computes the images that [`Server::seed_heavy`](crate::Server::seed_heavy) stores, without a registry.
     pub fn heavy(host: &str, count: usize) -> Result<Vec<Image>, Error> {
         seed_heavy(&mut Store::new(super::BYTES_MAX), host, count, false)
     }
@@ -58,10 +58,10 @@ impl Population {
 pub struct Image {
     /// `host:port/name:tag`
     pub reference: String,
-    /// The tag's present digest; `None` for a missing image.
+    /// The digest that the tag has now; `None` for a missing image.
     pub digest: Option<String>,
     pub kind: ImageKind,
-    /// How it is signed; `None` in an unsigned population, and for a missing image.
+    /// How the image is signed; `None` for a missing image and in a population without signatures.
     pub signing: Option<Signing>,
 }
 
@@ -69,7 +69,7 @@ pub struct Image {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageKind {
     SingleArch,
-    /// An index over two platforms.
+    /// An index of two platforms.
     MultiArch,
     /// No image: the repository or the tag does not exist.
     Missing,
@@ -78,16 +78,16 @@ pub enum ImageKind {
 /// Why an image could not be made or moved.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The byte cap of the registry is reached.
+    /// The limit of stored bytes is reached.
     #[error("failed to store an image: the registry holds {used_bytes} of at most {bytes_max} bytes")]
     Full {
-        /// The held bytes.
+        /// The stored bytes.
         used_bytes: u64,
         bytes_max: u64,
     },
     #[error("failed to move `{reference}`: the registry has no such tag")]
     NoSuchTag { reference: String },
-    /// The stored manifest cannot be varied, because it is no JSON object.
+    /// The stored manifest is no JSON object, so no other version can be made from it.
     #[error("failed to move `{reference}`: its manifest is not a JSON object")]
     NotAnObject { reference: String },
     /// An image could not be signed.
@@ -184,7 +184,7 @@ pub(super) fn move_tag(store: &mut Store, repository: &str, tag: &str) -> Result
     put_manifest(store, repository, Some(tag), &media_type, &value).map(|(digest, _)| digest)
 }
 
-/// The first image of an index.
+/// The digest of the first image of an index.
 fn first_member(store: &Store, name: &str, index: &Digest) -> Option<Digest> {
     let index = store.manifest(name, &Reference::Digest(index.clone()))?;
     let index: Value = serde_json::from_slice(&index.bytes).ok()?;
@@ -322,7 +322,8 @@ mod tests {
         assert_eq!(store.used_bytes(), before);
     }
 
-    /// Every way of signing occurs, is stored in its place, and is planned without keys as it is stored with them.
+    /// The population contains every way of signing. Each signature is stored where a client expects it, and the plan
+    /// without keys equals the plan with keys.
     #[test]
     fn signed_images_have_what_belongs_to_them() {
         let (population, keys) = (Population { count: 48, seed: 5, signed: true }, Keys::generate().unwrap());

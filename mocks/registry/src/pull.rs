@@ -1,6 +1,6 @@
-//! The read endpoints: manifests, blobs and their ranges, tags, repositories, referrers.
+//! The endpoints that read: manifests, blobs and their ranges, tags, repositories, referrers.
 //!
-//! Owns the headers of those answers (OCI distribution specification, "Pull", "Content Discovery").
+//! Owns the headers of those endpoints' answers (OCI distribution specification, "Pull", "Content Discovery").
 
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH,
@@ -16,12 +16,12 @@ use super::refusal::{Code, Refusal};
 use super::route::Reference;
 use super::shared::{Asked, Shared, json as json_answer};
 
-/// Most entries of a list; further ones are on the next page.
+/// Most entries in one answer of a list; a client requests further entries with the next page.
 const PAGE_MAX: usize = 10_000;
-/// Most referrers, so that an answer stays below the 4 MiB that the specification allows for it.
+/// Most referrers in one answer, so that it stays below the 4 MiB that the specification allows.
 const REFERRERS_MAX: usize = 1_000;
 
-/// The requested part of a blob.
+/// The range of a blob that a client requests.
 #[derive(Debug, PartialEq, Eq)]
 enum Part {
     Whole,
@@ -129,7 +129,7 @@ pub(super) fn referrers(
     Ok(response)
 }
 
-/// Content with its digest, or 304 if the client has it.
+/// The answer with this content and its digest, or 304 if the client has that content.
 fn content(asked: &Asked, digest: &Digest, bytes: bytes::Bytes) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     if asked.header(IF_NONE_MATCH).is_some_and(|tags| tags.contains(digest.as_str())) {
@@ -143,7 +143,8 @@ fn content(asked: &Asked, digest: &Digest, bytes: bytes::Bytes) -> Response<Body
     response
 }
 
-/// RFC 9110, section 14: a header that is not understood, or asks for several ranges, is ignored.
+/// The range that a header requests. As RFC 9110, section 14, demands, a header that is not understood or names several
+/// ranges is ignored.
 fn part(header: Option<&str>, length: usize) -> Part {
     let Some((first, last)) = header.and_then(|text| text.strip_prefix("bytes=")).and_then(|spec| spec.split_once('-'))
     else {
@@ -183,7 +184,7 @@ fn escaped(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
-/// Inserts a header; an invalid value, which can only come from outside, is left out.
+/// Inserts a header; an invalid value, which only a client can cause, is left out.
 fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
@@ -217,7 +218,7 @@ mod tests {
     }
 
     proptest! {
-        /// For any header, the part lies inside the blob.
+        /// For any header, the range lies inside the blob.
         #[test]
         fn a_part_lies_inside(header in "bytes=[0-9]{0,21}-[0-9]{0,21}", length in 0..100_usize) {
             if let Part::Bytes(first, last) = part(Some(&header), length) {

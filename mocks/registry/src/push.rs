@@ -1,7 +1,7 @@
-//! The write endpoints: uploads in their three forms, mounts, manifests, deletion.
+//! The endpoints that write: uploads in their three forms, mounts, manifests, deletions.
 //!
-//! Owns the order of an upload on the wire (OCI distribution specification, "Push"). A connection that breaks in the
-//! middle of a chunk leaves the upload as it is at that point, so that the client can ask for the offset and go on.
+//! Owns the protocol of an upload (OCI distribution specification, "Push"). If a connection breaks in the middle of a
+//! chunk, the received bytes are kept. The client can ask for the offset and go on.
 
 use bytes::Bytes;
 use http::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, RANGE, RETRY_AFTER};
@@ -20,7 +20,7 @@ use super::uploads::{Range, Trouble};
 const UPLOAD_ID: HeaderName = HeaderName::from_static("docker-upload-uuid");
 const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 
-/// Closes the chunk when the request that writes it is gone.
+/// Closes a chunk when the request that writes the chunk ends.
 struct Writing<'a> {
     shared: &'a Shared,
     name: &'a str,
@@ -54,7 +54,7 @@ pub(super) async fn start(
     }
 }
 
-/// `PATCH`: one chunk.
+/// `PATCH` of an upload: one chunk.
 pub(super) async fn chunk(
     shared: &Shared,
     asked: &Asked,
@@ -67,7 +67,7 @@ pub(super) async fn chunk(
     Ok(progress(StatusCode::ACCEPTED, name, id, offset))
 }
 
-/// `PUT`: the last chunk, which may be empty, and the digest.
+/// `PUT` of an upload: the last chunk, which may be empty, and the digest.
 pub(super) async fn finish(
     shared: &Shared,
     asked: &Asked,
@@ -82,13 +82,13 @@ pub(super) async fn finish(
     complete(shared, name, id, &digest)
 }
 
-/// `GET` of an upload: the number of received bytes.
+/// `GET` of an upload: returns the number of received bytes.
 pub(super) fn status(shared: &Shared, name: &str, id: &str) -> Result<Response<Body>, Refusal> {
     let offset = shared.state.lock().uploads.offset(id, name).map_err(|trouble| refuse(&trouble, name, id))?;
     Ok(progress(StatusCode::NO_CONTENT, name, id, offset))
 }
 
-/// `DELETE` of an upload.
+/// `DELETE` of an upload: removes the upload.
 pub(super) fn cancel(shared: &Shared, name: &str, id: &str) -> Result<Response<Body>, Refusal> {
     shared.state.lock().uploads.cancel(id, name).map_err(|trouble| refuse(&trouble, name, id))?;
     let mut response = answer(StatusCode::NO_CONTENT);
@@ -154,7 +154,8 @@ pub(super) fn delete_blob(shared: &Shared, name: &str, digest: &Digest) -> Resul
     }
 }
 
-/// A blob from another repository, if it exists and the client may read it; otherwise an upload starts.
+/// Makes a blob of another repository visible here, if it exists and the client may read it; otherwise starts an
+/// upload.
 fn mount(shared: &Shared, asked: &Asked, name: &str) -> Result<Option<Response<Body>>, Refusal> {
     let (Some(digest), Some(from)) = (asked.value("mount"), asked.value("from").filter(|from| is_name(from))) else {
         return Ok(None);
@@ -257,7 +258,8 @@ fn progress(status: StatusCode, name: &str, id: &str, offset: u64) -> Response<B
     response
 }
 
-/// The received positions. No bytes are also written as `0-0`, as in `distribution`: the header cannot express it.
+/// The received range, for the header `Range`. No bytes are also `0-0`, as in `distribution`, because the header cannot
+/// express an empty range.
 fn arrived(offset: u64) -> String {
     format!("0-{}", offset.saturating_sub(1))
 }
@@ -272,14 +274,14 @@ fn answer(status: StatusCode) -> Response<Body> {
     response
 }
 
-/// Names, digests and ids are ASCII by their grammar; other values would be left out.
+/// Sets a header. Names, digests and ids are ASCII by their grammar; any other value is left out.
 fn set(response: &mut Response<Body>, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);
     }
 }
 
-/// In the shape of a UUID, because clients print it; it only has to be hard to guess.
+/// A new upload id in the form of a UUID, because clients print it. The id only has to be hard to guess.
 fn new_id() -> String {
     let n: u128 = rand::random();
     let hex = format!("{n:032x}");

@@ -1,7 +1,7 @@
 //! The registry's refusals: the error codes of the OCI distribution specification and their JSON.
 //!
-//! Owns the codes, their status and their wording; it knows nothing of requests. The specification fixes the codes
-//! (spec.md, "Error Codes") and few of the statuses. Where it is silent the status is that of the `distribution`
+//! Owns the codes, their status and their messages, and knows nothing of requests. The specification fixes the codes
+//! (spec.md, "Error Codes") and only some statuses. For all other codes the status is that of the `distribution`
 //! registry, because clients were written against it.
 
 use std::borrow::Cow;
@@ -34,7 +34,7 @@ pub(super) enum Code {
     Unavailable,
 }
 
-/// One refusal, ready to become a response.
+/// One refusal: its code, message and headers.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
@@ -99,7 +99,7 @@ impl Refusal {
         self
     }
 
-    /// Adds a header; an invalid value (a control character from outside) is left out.
+    /// Adds a header to the answer; an invalid value (a control character that a client sent) is left out.
     pub(super) fn header(mut self, name: HeaderName, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
             self.headers.push((name, value));

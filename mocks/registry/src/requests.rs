@@ -1,15 +1,16 @@
-//! The record of requests: counters for the whole run and a ring of the latest requests.
+//! The record of requests: counters since the start, and the latest requests.
 //!
-//! Always bounded: one counter per kind and status class, a ring of fixed length, texts cut.
+//! The memory is bounded: one counter for each kind and status class, a ring buffer of fixed length, and texts with a
+//! length limit.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::route::Kind;
 
-/// Longest text that the ring keeps of a path or a user agent, in characters.
+/// Longest stored text of a path or a user agent, in characters.
 const TEXT_CHARS_MAX: usize = 300;
 
-/// Tags whose requests are counted one by one; requests for further tags count only in the sums.
+/// Most tags whose requests are counted separately. Requests for further tags count only in the sums.
 const TAGS_MAX: usize = 10_000;
 
 /// Counters since the registry started.
@@ -17,40 +18,40 @@ const TAGS_MAX: usize = 10_000;
 pub struct Requests {
     /// Requests by kind.
     pub by_kind: BTreeMap<Kind, u64>,
-    /// Responses by hundreds of their status: 2 is 200 to 299. 0 is a request without an answer.
+    /// Responses by the first digit of their status: 2 means 200 to 299, and 0 means a request without an answer.
     pub by_status_class: BTreeMap<u16, u64>,
     /// Distinct tags whose manifest was requested.
     pub tags: u64,
-    /// The most requests for the manifest of one tag.
+    /// The largest number of requests for the manifest of one tag.
     pub most_of_one_tag: u64,
-    /// Bytes of request bodies that were read.
+    /// Bytes of request bodies that the registry read.
     pub received_bytes: u64,
     /// Bytes of response bodies that were handed to connections.
     pub sent_bytes: u64,
 }
 
-/// One request of the ring.
+/// One of the latest requests.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Request {
-    /// Arrival of its head, since the run's epoch.
+    /// The time at which the request's head arrived, in microseconds since the run's epoch.
     pub at_us: u64,
-    /// Time until the head of the answer was ready.
+    /// The time until the head of the answer was ready, in microseconds.
     pub took_us: u64,
     pub kind: Kind,
     pub method: String,
-    /// Path and query, cut to a printable length.
+    /// Path and query of the request, cut to a printable length.
     pub path: String,
-    /// Status of the answer; 0 if there was none.
+    /// Status of the answer; 0 if the request got no answer.
     pub status: u16,
-    /// The user, if known.
+    /// The name of the authenticated user.
     pub user: Option<String>,
     /// The `User-Agent` header, cut to a printable length.
     pub user_agent: String,
-    /// The fault that changed the answer.
+    /// The name of the fault that changed the answer.
     pub fault: Option<String>,
 }
 
-/// Counters and ring.
+/// The counters and the ring buffer of the latest requests.
 #[derive(Debug)]
 pub(super) struct Log {
     counters: Requests,

@@ -9,9 +9,9 @@ use http::Method;
 use super::digest::Digest;
 use super::refusal::{Code, Refusal};
 
-/// The specification allows implementations a limit on host name plus repository name; clients assume 255.
+/// Longest host name plus repository name. The specification allows a limit, and clients assume 255.
 const NAME_BYTES_MAX: usize = 255;
-/// spec.md: a tag is at most 128 characters.
+/// Longest tag: 128 characters (spec.md).
 const TAG_BYTES_MAX: usize = 128;
 
 /// The endpoint that a path names.
@@ -28,20 +28,20 @@ pub(super) enum Route {
     Referrers(String, Digest),
 }
 
-/// How a manifest is named.
+/// A tag or a digest of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reference {
     Tag(String),
     Digest(Digest),
 }
 
-/// The kind of a request, for counters, the log and faults.
+/// The kind of a request, by which counters, the log and faults distinguish requests.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// `GET /v2/`
+    /// `GET /v2/`: the check of the API version.
     Ping,
     /// A token from the authorization service.
     Token,
@@ -65,17 +65,17 @@ pub enum Kind {
     UploadChunk,
     /// End of an upload.
     UploadFinish,
-    /// Question for the offset of an upload.
+    /// A request for the offset of an upload.
     UploadStatus,
-    /// Cancelled upload.
+    /// The cancellation of an upload.
     UploadCancel,
-    /// Tags of a repository.
+    /// The list of a repository's tags.
     Tags,
-    /// Referrers of a manifest.
+    /// The list of a manifest's referrers.
     Referrers,
-    /// List of repositories.
+    /// The list of repositories.
     Catalog,
-    /// Everything that is not an endpoint.
+    /// A request to a path that is no endpoint.
     Other,
 }
 
@@ -87,7 +87,7 @@ impl Kind {
 }
 
 impl Route {
-    /// Reads a path; a path that is no endpoint is "not found".
+    /// Parses a path; a path that is no endpoint gives "not found".
     pub(super) fn parse(path: &str) -> Result<Self, Refusal> {
         if path == "/token" {
             return Ok(Self::Token);
@@ -115,7 +115,7 @@ impl Route {
         }
     }
 
-    /// The kind of a request with this method; `Err` carries the methods of the endpoint.
+    /// The kind of a request with this method; `Err` lists the methods that the endpoint allows.
     pub(super) fn kind(&self, method: &Method) -> Result<Kind, &'static str> {
         let (kind, allowed) = match (self, method.as_str()) {
             (Self::Ping, "GET" | "HEAD") => (Kind::Ping, ""),
@@ -172,7 +172,7 @@ impl Reference {
     }
 }
 
-/// `[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}`
+/// Whether a text is a tag: `[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}`
 pub(super) fn is_tag(text: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     text.len() <= TAG_BYTES_MAX
@@ -180,7 +180,7 @@ pub(super) fn is_tag(text: &str) -> bool {
         && text.bytes().all(|byte| word(byte) || matches!(byte, b'.' | b'-'))
 }
 
-/// `[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(\/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*`
+/// Whether a text is a repository name: `[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(\/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*`
 pub(super) fn is_name(text: &str) -> bool {
     text.len() <= NAME_BYTES_MAX && text.split('/').all(is_name_part)
 }
@@ -203,7 +203,7 @@ fn checked_digest(text: &str) -> Result<Digest, Refusal> {
     Digest::parse(text).map_err(|error| Refusal::new(Code::DigestInvalid).detail(error.to_string()))
 }
 
-/// Text from outside for an answer, cut to a length that fits one.
+/// A client's text for the message of an answer, cut to a length that fits a message.
 fn cut(text: &str) -> String {
     text.chars().take(NAME_BYTES_MAX).collect()
 }
@@ -246,7 +246,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any path gives a route or a refusal, and a route always has a name that fits the grammar.
+        /// Any path gives a route or a refusal. The name in a route always fits the grammar.
         #[test]
         fn any_path_is_answered(path in "(/v2)?(/[a-zA-Z0-9._:-]{0,12}|/blobs|/uploads|/manifests|/tags|/list|/\\PC{0,4}){0,6}") {
             if let Ok(route) = Route::parse(&path) {

@@ -1,6 +1,6 @@
-//! The handling of one request: route, faults, rate limit, authentication, work, log.
+//! The steps of one request: route, faults, rate limit, authentication, endpoint, log.
 //!
-//! Owns the order of those steps. `pull` and `push` do the work; it must not know sockets.
+//! Owns the order of those steps. The modules `pull` and `push` handle the endpoints. This module knows no sockets.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,12 +19,12 @@ use super::route::{Kind, Reference, Route};
 use super::shared::{Asked, Shared, collect, json};
 use super::{pull, push};
 
-/// Longest time for a hung request; longer than every client's patience.
+/// Longest time that a request stays without an answer; longer than the timeout of every client.
 const HANG_MAX: Duration = Duration::from_mins(10);
-/// A form with credentials and scopes is small.
+/// Longest form of a token request: credentials and scopes are small.
 const TOKEN_FORM_BYTES_MAX: usize = 16 << 10;
 
-/// The sort of client.
+/// The kind of client at a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Caller {
     /// Any client: faults, limits and authentication apply, and its requests are counted.
@@ -33,7 +33,7 @@ pub(super) enum Caller {
     Harness,
 }
 
-/// A request without an answer: the connection is closed, or the stream reset.
+/// The error of a request without an answer: the connection is closed, or the stream is reset.
 #[derive(Debug, thiserror::Error)]
 #[error("the request was left without an answer by a fault")]
 pub(super) struct Unanswered;
@@ -140,7 +140,7 @@ fn change(
     }
 }
 
-/// Carries out a fault; `None` lets the registry answer.
+/// Applies a fault; `None` means that the registry answers normally.
 async fn act(
     shared: &Shared,
     asked: &Asked,
@@ -169,7 +169,7 @@ async fn act(
     }
 }
 
-/// Applies rate limit and authentication; returns the user.
+/// Checks the rate limit and the authentication; returns the user.
 fn admit(shared: &Shared, asked: &Asked, ask: &Ask<'_>) -> Result<Option<String>, Refusal> {
     if let Err(wait) = shared.bucket.lock().take(shared.now()) {
         let seconds = wait.as_millis().div_ceil(1000).max(1);
@@ -219,7 +219,7 @@ async fn token(shared: &Shared, asked: &Asked, body: Incoming) -> Result<Respons
     Ok(json(answer.to_string()))
 }
 
-/// Adds the headers of every answer; `HEAD` promises the length and sends no body.
+/// Adds the headers that every answer has. The answer to `HEAD` states the length and has no body.
 fn finish(method: &Method, mut response: Response<Body>) -> Response<Body> {
     let version = HeaderName::from_static("docker-distribution-api-version");
     response.headers_mut().insert(version, HeaderValue::from_static("registry/2.0"));

@@ -1,4 +1,4 @@
-//! The state that all requests share, one request whose head has been read, and reading its body.
+//! The state that all requests share, a request whose head has been read, and reading of request bodies.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -22,15 +22,15 @@ use super::requests::Log;
 use super::store::{Full, Store};
 use super::uploads::Uploads;
 
-/// A body that stalls for this long is given up.
+/// A request body that makes no progress for this long is refused.
 const BODY_IDLE: Duration = Duration::from_secs(30);
 
-/// Called for tags that a fault moves: the reference, and its new digest.
+/// The callback for tags that a fault moves: the reference, and its new digest.
 pub(super) type OnMove = Box<dyn Fn(&str, &str) + Send + Sync>;
 
 pub(super) struct Shared {
     pub(super) epoch: Instant,
-    /// Whether clients reach this registry by TLS.
+    /// Whether clients connect to this registry over TLS.
     pub(super) secure: bool,
     pub(super) deletes: bool,
     pub(super) state: Mutex<State>,
@@ -47,17 +47,17 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub(super) store: Store,
     pub(super) uploads: Uploads,
-    /// Bytes of bodies that are being read or are not stored yet.
+    /// Bytes of bodies that are being read, or that are read but not stored yet.
     pub(super) bodies: u64,
 }
 
-/// A body that has been read; its bytes count until it is dropped.
+/// A body that has been read. Its bytes count against the limit of stored bytes until it is dropped.
 pub(super) struct Collected<'s> {
     pub(super) bytes: Bytes,
     _held: Held<'s>,
 }
 
-/// Bytes of a body under the cap of the registry.
+/// Bytes of a body that count against the limit of stored bytes.
 struct Held<'s> {
     shared: &'s Shared,
     bytes: u64,
@@ -70,13 +70,13 @@ impl Drop for Held<'_> {
 }
 
 impl State {
-    /// Refuses bytes that do not fit beside the stored and the incoming ones.
+    /// Refuses a body if the stored bytes, the bodies being read and this body together exceed the limit.
     pub(super) fn fits(&self, wanted_bytes: u64) -> Result<(), Refusal> {
         self.store.fits(wanted_bytes, self.uploads.bytes() + self.bodies).map_err(full)
     }
 }
 
-/// The refusal of bytes that do not fit.
+/// The refusal for a body that exceeds the limit of stored bytes.
 pub(super) fn full(full: Full) -> Refusal {
     Refusal::new(Code::Denied).message(full.to_string())
 }
@@ -113,7 +113,7 @@ impl Asked {
     }
 }
 
-/// The next piece of a request body, or `None` at its end.
+/// The next piece of a request body; `None` at the end of the body.
 pub(super) async fn next_piece(shared: &Shared, body: &mut Incoming) -> Result<Option<Bytes>, Refusal> {
     loop {
         let broken = |reason: &'static str| {
@@ -132,7 +132,7 @@ pub(super) async fn next_piece(shared: &Shared, body: &mut Incoming) -> Result<O
     }
 }
 
-/// A whole small body.
+/// Reads a whole small body.
 pub(super) async fn collect(shared: &Shared, mut body: Incoming, bytes_max: usize) -> Result<Collected<'_>, Refusal> {
     let (mut all, mut held) = (Vec::new(), Held { shared, bytes: 0 });
     while let Some(piece) = next_piece(shared, &mut body).await? {

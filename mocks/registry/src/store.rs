@@ -1,7 +1,7 @@
-//! The content of the registry, in memory, under one byte cap.
+//! The contents of the registry in memory, under one limit of bytes.
 //!
-//! Owns repositories, blobs, manifests and tags. Pure: no sockets, no clock, no locks. A blob's content is kept once
-//! and is visible only in repositories that it was pushed to or mounted into, as the specification demands.
+//! Owns repositories, blobs, manifests and tags. Pure: no sockets, no clock, no locks. The content of a blob is stored
+//! once. As the specification demands, the blob is visible only in repositories to which it was pushed or mounted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
@@ -12,11 +12,11 @@ use super::digest::Digest;
 use super::manifest::Manifest;
 use super::route::Reference;
 
-/// Approximate memory of a map entry beside its content, so that the cap bounds small entries too. A repository is one
-/// entry, and stays known after it is emptied.
+/// Approximate memory of a map entry without its content, so that the limit also bounds small entries. A repository is
+/// one entry, which stays after the repository is emptied.
 pub(super) const ENTRY_BYTES: u64 = 256;
 
-/// The registry's content.
+/// All contents of the registry.
 #[derive(Debug)]
 pub(super) struct Store {
     bytes_max: u64,
@@ -25,7 +25,7 @@ pub(super) struct Store {
     repositories: BTreeMap<String, Repository>,
 }
 
-/// The cap is reached.
+/// The error if the limit of stored bytes is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the registry holds {used_bytes} of at most {bytes_max} bytes and {wanted_bytes} more do not fit")]
 pub(super) struct Full {
@@ -34,7 +34,7 @@ pub(super) struct Full {
     pub(super) wanted_bytes: u64,
 }
 
-/// Some entries of a list and whether more follow.
+/// One page of a list, and whether further entries follow.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Page<T> {
     pub(super) items: Vec<T>,
@@ -44,7 +44,7 @@ pub(super) struct Page<T> {
 #[derive(Debug)]
 struct Blob {
     bytes: Bytes,
-    /// In how many repositories it is; the content is removed with the last one.
+    /// Number of repositories that contain the blob. The last removal also removes the content.
     links: usize,
 }
 
@@ -53,7 +53,7 @@ struct Repository {
     blobs: BTreeSet<Digest>,
     manifests: BTreeMap<Digest, Manifest>,
     tags: BTreeMap<String, Digest>,
-    /// From a subject to the manifests attached to it; a subject need not exist.
+    /// For each subject, the manifests attached to it; the subject itself need not exist.
     referrers: BTreeMap<Digest, BTreeSet<Digest>>,
 }
 
@@ -66,7 +66,7 @@ impl Store {
         self.used_bytes
     }
 
-    /// Whether this many bytes still fit; `elsewhere_bytes` is other memory under the same cap.
+    /// Whether this many bytes still fit; `elsewhere_bytes` is other memory under the same limit.
     pub(super) const fn fits(&self, wanted_bytes: u64, elsewhere_bytes: u64) -> Result<(), Full> {
         let used_bytes = self.used_bytes.saturating_add(elsewhere_bytes);
         if used_bytes.saturating_add(wanted_bytes) > self.bytes_max {
@@ -123,7 +123,7 @@ impl Store {
         true
     }
 
-    /// The first reference of this manifest that is not in the repository.
+    /// The first digest that this manifest refers to and the repository lacks.
     pub(super) fn missing_reference<'a>(&self, repository: &str, manifest: &'a Manifest) -> Option<&'a Digest> {
         let holder = self.repositories.get(repository);
         let blob_missing = |digest: &&Digest| !holder.is_some_and(|held| held.blobs.contains(*digest));
@@ -219,7 +219,7 @@ impl Store {
         page(found.filter(wanted), most)
     }
 
-    /// Memory of a repository without any push.
+    /// Bytes that a repository takes before anything is pushed to it.
     fn new_repository(&self, repository: &str) -> u64 {
         if self.knows(repository) { 0 } else { ENTRY_BYTES + repository.len() as u64 }
     }

@@ -1,7 +1,7 @@
-//! Unfinished uploads, bounded in number, size and age.
+//! Unfinished uploads, with limits of their number, size and age.
 //!
-//! Owns the bytes of unfinished blobs and the rules for ranges. Pure: time comes in as an argument. A chunk is opened,
-//! appended to and closed. A chunk of another length than promised is removed, so that the client can send it again.
+//! Owns the bytes of unfinished blobs and the rules for ranges. Pure: the time is an argument. A chunk is opened,
+//! appended to and closed. A chunk whose length is not as promised is removed, so that the client can send it again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use bytes::Bytes;
 
 use super::digest::{Digest, Running};
 
-/// The bounds of uploads.
+/// The limits of uploads.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) count: usize,
     pub(super) bytes_each: u64,
-    /// An upload that is idle for this long is forgotten.
+    /// An upload that is idle for this long is removed.
     pub(super) idle: Duration,
 }
 
@@ -29,17 +29,17 @@ pub(super) struct Uploads {
 /// Why an upload cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Trouble {
-    /// No such upload in this repository.
+    /// The repository has no such upload.
     Unknown,
-    /// The limit of uploads is reached.
+    /// The limit of simultaneous uploads is reached.
     TooMany,
-    /// The upload is larger than one blob may be, in bytes.
+    /// The upload is larger than this limit of one blob, in bytes.
     TooLarge(u64),
     /// The chunk does not start where the last one ended, or another request is writing; the value is the next offset.
     OutOfOrder(u64),
     /// The body is not as long as its `Content-Range`.
     WrongLength { promised: u64, got: u64 },
-    /// The content does not have the digest.
+    /// The content does not have the digest that the client states.
     WrongDigest,
 }
 
@@ -54,7 +54,7 @@ struct Session {
     repository: String,
     data: Vec<u8>,
     hash: Running,
-    /// The beginning of the open chunk, for its removal.
+    /// Where the open chunk starts and what it promises, so that a wrong chunk can be removed.
     open: Option<Chunk>,
     touched: Duration,
 }
@@ -90,7 +90,7 @@ impl Uploads {
         self.bytes
     }
 
-    /// Forgets idle uploads and starts one under this id.
+    /// Removes idle uploads and starts an upload with this id.
     pub(super) fn start(&mut self, id: String, repository: &str, now: Duration) -> Result<(), Trouble> {
         self.forget_idle(now);
         if self.sessions.len() >= self.limits.count {
@@ -113,7 +113,7 @@ impl Uploads {
         session.map(|session| session.data.len() as u64).ok_or(Trouble::Unknown)
     }
 
-    /// Opens a chunk; it must start where the last one ended.
+    /// Opens a chunk, which must start where the last chunk ended.
     pub(super) fn open(
         &mut self,
         id: &str,
@@ -132,14 +132,14 @@ impl Uploads {
         Ok(())
     }
 
-    /// Additional bytes that an upload would hold after `more` were appended.
+    /// Bytes by which the memory of an upload grows if `more` bytes are appended.
     pub(super) fn growth(&self, id: &str, repository: &str, more: usize) -> Result<u64, Trouble> {
         let session = self.sessions.get(id).filter(|session| session.repository == repository);
         let data = &session.ok_or(Trouble::Unknown)?.data;
         Ok(room(data, more).saturating_sub(data.capacity()) as u64)
     }
 
-    /// Adds bytes to the open chunk.
+    /// Appends bytes to the open chunk.
     pub(super) fn append(&mut self, id: &str, repository: &str, bytes: &[u8], now: Duration) -> Result<(), Trouble> {
         let limit = self.limits.bytes_each;
         let session = self.session(id, repository)?;
@@ -155,7 +155,7 @@ impl Uploads {
         Ok(())
     }
 
-    /// Closes the open chunk and returns the number of bytes; removes the chunk if its length was not as promised.
+    /// Closes the open chunk and returns the number of bytes; removes the chunk if its length is not as promised.
     pub(super) fn close(&mut self, id: &str, repository: &str) -> Result<u64, Trouble> {
         let session = self.session(id, repository)?;
         let Some(chunk) = session.open.take() else { return Ok(session.data.len() as u64) };
@@ -173,7 +173,7 @@ impl Uploads {
         }
     }
 
-    /// Ends an upload; returns its content if the digest is right. The upload is over in both cases.
+    /// Ends an upload and returns its content if the digest is right. A wrong digest also ends the upload.
     pub(super) fn finish(&mut self, id: &str, repository: &str, digest: &Digest) -> Result<Bytes, Trouble> {
         let offset = self.offset(id, repository)?;
         if self.session(id, repository)?.open.is_some() {
@@ -211,13 +211,13 @@ impl Uploads {
     }
 }
 
-/// The capacity for `more` bytes: growth adds a quarter, so that few moves are needed and little memory is unused.
+/// The capacity for `more` bytes. It grows by a quarter, so that data is rarely moved and little memory is unused.
 fn room(data: &Vec<u8>, more: usize) -> usize {
     let needed = data.len() + more;
     if needed <= data.capacity() { data.capacity() } else { needed.max(data.len() + data.len() / 4) }
 }
 
-/// Digits only: `str::parse` would accept a sign as well.
+/// Parses a number of digits only: `str::parse` would accept a sign as well.
 fn number(text: &str) -> Option<u64> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -237,7 +237,7 @@ mod tests {
         Uploads::new(Limits { count: 2, bytes_each: 1000, idle: Duration::from_mins(1) })
     }
 
-    /// One whole chunk.
+    /// Sends one whole chunk.
     fn send(uploads: &mut Uploads, id: &str, range: Option<Range>, bytes: &[u8]) -> Result<u64, Trouble> {
         uploads.open(id, "r", range, NOW)?;
         uploads.append(id, "r", bytes, NOW)?;
@@ -245,7 +245,7 @@ mod tests {
     }
 
     proptest! {
-        /// Chunks sent in order, with retries and wrong offers in between, give the content and its digest.
+        /// Chunks sent in order, with retries and refused chunks in between, give the content and its digest.
         #[test]
         fn chunks_add_up(
             parts in prop::collection::vec((prop::collection::vec(any::<u8>(), 1..60), 0..4_u8), 0..12),
@@ -280,7 +280,8 @@ mod tests {
             prop_assert_eq!(uploads.bytes(), 0);
         }
 
-        /// Any `Content-Range` is a forward range or refused, and its own spelling is read back.
+        /// Any text of `Content-Range` is a range whose end is not before its start, or is refused. The written form of
+        /// a range parses to the same range.
         #[test]
         fn any_range_is_read(text in "(bytes[ =]?)?[-0-9+ /*]{0,14}", first in any::<u64>(), len in 0..u64::from(u32::MAX)) {
             if let Some(range) = Range::parse(&text) {

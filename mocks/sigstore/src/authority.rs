@@ -12,76 +12,79 @@ const ISSUER_V1: &[u64] = &[1, 3, 6, 1, 4, 1, 57264, 1, 1];
 const ISSUER_V2: &[u64] = &[1, 3, 6, 1, 4, 1, 57264, 1, 8];
 const TIMESTAMPS: &[u64] = &[1, 3, 6, 1, 4, 1, 11129, 2, 4, 2];
 
-/// How long before now a certificate begins, and how long after now it ends, in seconds: Fulcio's last ten minutes.
+/// How long before now a certificate begins, and how long after now it ends, in seconds. Fulcio's certificates are
+/// valid for ten minutes.
 const LIFE: (i64, i64) = (60, 540);
-/// The same for an authority: longer than the longest run.
+/// How long before now an authority's certificate begins, and how long after now it ends, in seconds; longer than the
+/// longest run.
 const LIFE_OF_AUTHORITY: (i64, i64) = (100_000, 100_000_000);
-/// How long before now a root begins: later than its intermediate, so that the root's own validity can be the error.
+/// How long before now the root certificate begins, in seconds. It begins later than the intermediate, so that a test
+/// can make the root's own validity the only error.
 const ROOT_BEGINS: i64 = 50_000;
 
 /// The signer that a certificate names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity<'a> {
-    /// URL of the issuer.
+    /// URL of the identity's issuer.
     pub issuer: &'a str,
-    /// Mail address.
+    /// Mail address of the signer.
     pub subject: &'a str,
 }
 
-/// The signed certificate timestamps of a certificate log.
+/// The signed certificate timestamps (SCTs) that a certificate log adds to a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScTs {
-    /// A valid one for the certificate.
+    /// A valid timestamp for the certificate.
     Good,
     Missing,
-    /// A valid one, in two lists.
+    /// A valid timestamp, contained in two lists.
     Twice,
-    /// One in a future version of the format.
+    /// A timestamp in a future version of the format.
     OtherVersion,
-    /// Signed by an untrusted log, under its own name.
+    /// A timestamp by an untrusted log, under that log's own name.
     Strange,
-    /// Signed by an untrusted log, under the name of the trusted one.
+    /// A timestamp by an untrusted log, under the name of the trusted log.
     Impostor,
-    /// Signed for another certificate.
+    /// A timestamp for another certificate.
     OtherCertificate,
-    /// Signed for another issuer.
+    /// A timestamp for another issuer.
     OtherIssuer,
 }
 
-/// The content of a certificate.
+/// The content of a certificate that a test wants.
 #[expect(clippy::struct_excessive_bools, reason = "each is a lie of its own, and they go together in any way")]
 #[derive(Debug, Clone)]
 pub struct CertificateRecipe {
-    /// The names of the holder.
+    /// The holder's names.
     pub names: Vec<SanType>,
-    /// The issuer as bare text.
+    /// The issuer as plain text, as in Fulcio's first extension.
     pub issuer_v1: Option<String>,
-    /// The issuer as a `UTF8String`.
+    /// The issuer as a DER `UTF8String`, as in Fulcio's second extension.
     pub issuer_v2: Option<String>,
-    /// First second of its validity.
+    /// The first second of the validity, since 1970.
     pub not_before: i64,
-    /// Last second of its validity.
+    /// The last second of the validity, since 1970.
     pub not_after: i64,
-    /// The extended key usages.
+    /// The extended key usages of the certificate.
     pub purposes: Vec<ExtendedKeyUsagePurpose>,
-    /// Whether it may certify others.
+    /// Whether the certificate may certify others.
     pub is_authority: bool,
-    /// Whether an untrusted authority of the same name certifies it.
+    /// Whether an untrusted authority with the trusted authority's name certifies the certificate.
     pub by_stranger: bool,
-    /// Whether a leaf certifies it instead of the authority.
+    /// Whether a leaf certificate certifies the certificate, instead of the authority.
     pub by_leaf: bool,
-    /// Whether an intermediate for server certificates certifies it.
+    /// Whether an intermediate for server certificates certifies the certificate.
     pub by_other_purpose: bool,
-    /// The timestamps of the certificate log.
+    /// The timestamps by the certificate log.
     pub timestamps: ScTs,
-    /// Whether the certificate is for another key, so that the signature is not its holder's.
+    /// Whether the certificate contains another key than the signer's.
     pub of_other_key: bool,
-    /// A change before it is signed.
+    /// A change of the certificate before it is signed.
     pub edit: fn(&mut CertificateParams),
 }
 
 impl CertificateRecipe {
-    /// A good certificate of `identity`, for some minutes around `now`.
+    /// A valid certificate for `identity`, for some minutes around `now`.
     pub fn new(identity: Identity<'_>, now: i64) -> Result<Self, Error> {
         Ok(Self {
             names: vec![SanType::Rfc822Name(identity.subject.try_into()?)],
@@ -101,7 +104,7 @@ impl CertificateRecipe {
     }
 }
 
-/// A root and an intermediate below it.
+/// A root certificate and an intermediate below it, with their keys.
 pub(crate) struct Authority {
     root: CertifiedIssuer<'static, KeyPair>,
     intermediate: CertifiedIssuer<'static, KeyPair>,
@@ -145,19 +148,19 @@ impl Authority {
         Ok(Self { root, intermediate, ct_key: new_key()? })
     }
 
-    /// Intermediate and root.
+    /// The certificates of intermediate and root, as PEM.
     pub(crate) fn pem(&self) -> String {
         self.intermediate.pem() + &self.root.pem()
     }
 
-    /// Intermediate and root in DER.
+    /// The certificates of intermediate and root, as DER.
     pub(crate) fn chain(&self) -> [&[u8]; 2] {
         [self.intermediate.der(), self.root.der()]
     }
 }
 
 impl Sigstore {
-    /// The chain of a certificate for `key` in DER, the leaf first.
+    /// The certificate chain for `key` as DER, the leaf first.
     pub fn certify(&self, key: &KeyPair, recipe: &CertificateRecipe) -> Result<Vec<Vec<u8>>, Error> {
         let ca = if recipe.by_stranger { &self.strange_authority } else { &self.authority };
         let other = new_key()?;
@@ -223,7 +226,7 @@ impl Sigstore {
     }
 }
 
-/// The certificate before the log has signed it.
+/// The certificate before the log adds its timestamps.
 fn params(recipe: &CertificateRecipe) -> Result<CertificateParams, Error> {
     let mut params = leaf(None, recipe.not_before, recipe.not_after);
     params.serial_number = Some(SerialNumber::from_slice(&[7, 7, 7]));

@@ -1,9 +1,9 @@
-//! A sigstore in memory: an authority that certifies signers for minutes (like Fulcio), its log of certificates, a log
-//! of signatures (like Rekor), and a timestamp authority. Each has an untrusted counterpart of the same name.
+//! A sigstore in memory: a certificate authority like Fulcio with its certificate log, a signature log like Rekor, and
+//! a timestamp authority. For each of them there is an untrusted counterpart of the same name.
 //!
-//! Owns their statements, each link by itself. A recipe describes one good link, or one with a single error, while all
-//! other parts are signed correctly. It opens no socket, reads no clock and knows no verifier: the time is an argument.
-//! Callers decide how the parts are stored in a registry.
+//! Owns certificates, log entries and timestamps. A recipe describes a valid one, or one with a single error while
+//! everything else is right. This crate opens no socket, reads no clock and knows no verifier: the time is an argument.
+//! Callers decide how a registry stores the results.
 
 mod authority;
 mod log;
@@ -25,14 +25,14 @@ use stamp::Stamper;
 
 /// The payload type of an in-toto statement in an envelope.
 pub const STATEMENT_TYPE: &str = "application/vnd.in-toto+json";
-/// The oldest form of the file, which every client reads.
+/// The oldest media type of `trusted_root.json`, which every client reads.
 const TRUSTED_ROOT_TYPE: &str = "application/vnd.dev.sigstore.trustedroot+json;version=0.1";
-/// The beginning of trust in keys and certificates of the file; their own validity decides the rest.
+/// The time from which `trusted_root.json` trusts keys and certificates. Their own validity decides the rest.
 const BELIEVED_FROM: &str = "2000-01-01T00:00:00Z";
 
 /// A sigstore and its untrusted counterparts.
 pub struct Sigstore {
-    /// Reference time in seconds since 1970.
+    /// The reference time in seconds since 1970.
     now: i64,
     authority: Authority,
     strange_authority: Authority,
@@ -42,16 +42,16 @@ pub struct Sigstore {
     strange_stamper: Stamper,
 }
 
-/// Why a part could not be made.
+/// Why a certificate, log entry or timestamp could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A key, a certificate or a signature.
+    /// A key, a certificate or a signature could not be made.
     #[error("failed to make a key, a certificate or a signature of a sigstore")]
     Issue(#[from] rcgen::Error),
-    /// A structure that has no DER.
+    /// A structure could not be encoded as DER.
     #[error("failed to encode what a sigstore says: {0}")]
     Encode(#[from] x509_cert::der::Error),
-    /// A recipe with a text or structure that is too long for its form.
+    /// A text or structure in a recipe is too long for its format.
     #[error("failed to encode what a sigstore says: too long for its form")]
     TooLong(#[from] std::num::TryFromIntError),
 }
@@ -59,25 +59,25 @@ pub enum Error {
 /// The signed content.
 #[derive(Debug, Clone, Copy)]
 pub enum Content<'a> {
-    /// The bytes themselves.
+    /// Plain bytes.
     Payload(&'a [u8]),
-    /// An in-toto statement, in an envelope.
+    /// An in-toto statement, which an envelope contains.
     Statement(&'a [u8]),
 }
 
-/// A signature by a key that was made for it and is thrown away, with its certificates and entry.
+/// A signature by a key that was made only for it, with its certificates and its log entry.
 #[derive(Debug)]
 pub struct Signed {
-    /// ECDSA over SHA-256, as DER.
+    /// The ECDSA signature over SHA-256, as DER.
     pub signature: Vec<u8>,
-    /// Certificates in DER, the signer's first.
+    /// The certificates as DER, the signer's first.
     pub chain: Vec<Vec<u8>>,
-    /// The log's entry.
+    /// The entry in the signature log.
     pub entry: Option<Entry>,
 }
 
 impl Sigstore {
-    /// A sigstore with fresh keys, at `now` in seconds since 1970.
+    /// A sigstore with new keys; `now` is the reference time in seconds since 1970.
     pub fn new(now: i64) -> Result<Self, Error> {
         Ok(Self {
             now,
@@ -90,32 +90,32 @@ impl Sigstore {
         })
     }
 
-    /// Reference time in seconds since 1970.
+    /// The reference time in seconds since 1970.
     pub fn now(&self) -> i64 {
         self.now
     }
 
-    /// Intermediate and root of the authority, as PEM.
+    /// The certificates of the authority's intermediate and root, as PEM.
     pub fn authority_pem(&self) -> String {
         self.authority.pem()
     }
 
-    /// The key of the log of certificates, as PEM.
+    /// The public key of the certificate log, as PEM.
     pub fn certificate_log_pem(&self) -> String {
         self.authority.ct_key.public_key_pem()
     }
 
-    /// The key of the log of signatures, as PEM.
+    /// The public key of the signature log, as PEM.
     pub fn log_pem(&self) -> String {
         self.log.key.public_key_pem()
     }
 
-    /// The root of the timestamp authority, as PEM.
+    /// The root certificate of the timestamp authority, as PEM.
     pub fn stamper_pem(&self) -> String {
         self.stamper.root_pem()
     }
 
-    /// The file `trusted_root.json` by which a client trusts this sigstore.
+    /// The file `trusted_root.json`, with which a client trusts this sigstore.
     pub fn trusted_root(&self) -> Result<Value, Error> {
         let period = json!({"start": BELIEVED_FROM});
         let log = |name: &str, key: &KeyPair| {
@@ -145,7 +145,7 @@ impl Sigstore {
         }))
     }
 
-    /// Signs like `cosign sign` without a key: a fresh key, a certificate for it, an entry in the log.
+    /// Signs like `cosign sign` without a key: makes a new key, a certificate for the key, and a log entry.
     pub fn sign(
         &self,
         content: Content<'_>,
@@ -168,7 +168,7 @@ impl Sigstore {
 }
 
 impl std::fmt::Debug for Sigstore {
-    /// Prints no private key.
+    /// Leaves the private keys out.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Sigstore").field("now", &self.now).finish_non_exhaustive()
     }
@@ -184,12 +184,12 @@ pub fn pem(label: &str, der: &[u8]) -> String {
     format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", b64(der))
 }
 
-/// The signed bytes of an envelope (DSSE v1, "PAE").
+/// The bytes of an envelope that are signed (DSSE v1, "PAE").
 pub fn envelope_message(kind: &str, payload: &[u8]) -> Vec<u8> {
     [format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len()).as_bytes(), payload].concat()
 }
 
-/// The id of a log: the SHA-256 of its key.
+/// The id of a log: the SHA-256 of its public key.
 fn id_of(key: &KeyPair) -> Vec<u8> {
     sha256(&key.subject_public_key_info())
 }

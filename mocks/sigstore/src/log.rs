@@ -1,4 +1,4 @@
-//! A transparency log in memory.
+//! A transparency log of signatures, in memory.
 
 use aws_lc_rs::digest::{Context, SHA256};
 use rcgen::{KeyPair, SigningKey as _};
@@ -6,78 +6,78 @@ use serde_json::{Value, json};
 
 use super::{Error, Sigstore, b64, id_of, new_key, sha256};
 
-/// The log's signed promise of inclusion.
+/// The signed entry timestamp: the log's promise to include the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Promise {
-    /// A valid one.
+    /// A valid promise.
     Good,
     Missing,
-    /// Signed by an untrusted log.
+    /// A promise by an untrusted log.
     Impostor,
-    /// Signed for another time than the entry states.
+    /// A promise for another time than the entry states.
     OtherTime,
-    /// Signed for another index than the entry states.
+    /// A promise for another index than the entry states.
     OtherIndex,
-    /// Signed for another body.
+    /// A promise for another entry body.
     OtherBody,
 }
 
-/// The log's proof of inclusion.
+/// The log's proof that its tree includes the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
-    /// A valid one.
+    /// A valid proof.
     Good,
     Missing,
-    /// A path of another entry.
+    /// The path of another entry.
     OtherPath,
     /// A path that is too short.
     ShortPath,
-    /// A path of this entry, with the index of another one.
+    /// The path of this entry, with the index of another entry.
     OtherIndex,
-    /// A matching path and root, but a checkpoint of the log for another root.
+    /// A path and a root that match, with a checkpoint for another root.
     OtherRoot,
     /// A checkpoint signed by an untrusted log.
     Impostor,
-    /// A checkpoint without signature.
+    /// A checkpoint without a signature.
     Unsigned,
 }
 
-/// The content of a log entry.
+/// The content of a log entry that a test wants.
 #[derive(Debug, Clone)]
 pub struct LogRecipe {
     pub promise: Promise,
     pub proof: Proof,
-    /// Whether an untrusted log has it, otherwise without errors.
+    /// Whether an untrusted log contains the entry, without any other error.
     pub by_stranger: bool,
-    /// In seconds since 1970.
+    /// The time of the entry in seconds since 1970.
     pub time: i64,
-    /// Replaces the hash of the signed content.
+    /// The hash in the entry, instead of the signed content's.
     pub hash_of: Option<Vec<u8>>,
-    /// Replaces the signature.
+    /// The signature in the entry, instead of the right one.
     pub signature: Option<Vec<u8>>,
-    /// Replaces the key or certificate, as PEM.
+    /// The key or certificate in the entry as PEM, instead of the right one.
     pub verifier: Option<String>,
-    /// A change of the body before the log signs it.
+    /// A change of the entry's body before the log signs the entry.
     pub body_edit: fn(&mut Value),
-    /// The entry's kind, as the bundle states it.
+    /// The entry's kind that the bundle states, instead of the right one.
     pub stated_kind: Option<&'static str>,
 }
 
-/// A finished signature and its inputs.
+/// A finished signature and the data from which it was made.
 #[derive(Debug, Clone, Copy)]
 pub struct Made<'a> {
     /// Whether an envelope was signed.
     pub is_envelope: bool,
     /// The signed bytes.
     pub message: &'a [u8],
-    /// The signer's payload or statement.
+    /// The payload or statement before its encoding in an envelope.
     pub claim: &'a [u8],
     pub signature: &'a [u8],
-    /// Key or certificate of the signer, as PEM.
+    /// The signer's key or certificate, as PEM.
     pub verifier: &'a str,
 }
 
-/// An entry, for both forms.
+/// A log entry, which can be written for a legacy signature and for a bundle.
 #[derive(Debug, Clone)]
 pub struct Entry {
     log_id: Vec<u8>,
@@ -88,7 +88,7 @@ pub struct Entry {
     proof: Option<Value>,
 }
 
-/// A log whose tree has the entry and one other leaf on each side.
+/// A log whose tree contains the entry and two other leaves, one on each side.
 pub(crate) struct Log {
     pub(crate) key: KeyPair,
 }
@@ -96,7 +96,7 @@ pub(crate) struct Log {
 const INDEX: u64 = 1;
 
 impl LogRecipe {
-    /// A good entry at `now`: a legacy entry has a promise, one in a bundle a proof as well.
+    /// A valid entry at `now`. A legacy entry has a promise; an entry in a bundle has a proof too.
     pub fn new(now: i64, is_legacy: bool) -> Self {
         Self {
             promise: Promise::Good,
@@ -119,7 +119,7 @@ impl Log {
 }
 
 impl Entry {
-    /// The entry for the annotation `dev.sigstore.cosign/bundle`.
+    /// The entry as the annotation `dev.sigstore.cosign/bundle`.
     pub fn annotation(&self) -> String {
         let payload = json!({
             "body": b64(&self.body),
@@ -131,7 +131,7 @@ impl Entry {
             .to_string()
     }
 
-    /// The entry for a bundle.
+    /// The entry as JSON in a bundle.
     pub fn json(&self) -> Value {
         let mut entry = json!({
             "logIndex": INDEX.to_string(),
@@ -151,7 +151,7 @@ impl Entry {
 }
 
 impl Sigstore {
-    /// The log's entry about `made`.
+    /// Makes the log's entry for the signature `made`.
     pub fn log_entry(&self, recipe: &LogRecipe, made: &Made<'_>) -> Result<Entry, Error> {
         let log = if recipe.by_stranger { &self.strange_log } else { &self.log };
         let hash = |bytes: &[u8]| hex::encode(sha256(recipe.hash_of.as_deref().unwrap_or(bytes)));

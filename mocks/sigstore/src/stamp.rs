@@ -21,30 +21,30 @@ const SIGNED_DATA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.1135
 const CONTENT_TYPE: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.3");
 const MESSAGE_DIGEST: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.4");
 const EXTENDED_KEY_USAGE: &[u64] = &[2, 5, 29, 37];
-/// A sequence of only `id-kp-timeStamping`, and one of only `id-kp-codeSigning`.
+/// DER of the extended key usages: a sequence of only `id-kp-timeStamping`, and one of only `id-kp-codeSigning`.
 const TIME_STAMPING: &[u8] = &[0x30, 0x0a, 6, 8, 0x2b, 6, 1, 5, 5, 7, 3, 8];
 const CODE_SIGNING: &[u8] = &[0x30, 0x0a, 6, 8, 0x2b, 6, 1, 5, 5, 7, 3, 3];
 
 /// How long before and after now the authority's certificate is valid, in seconds.
 const LIFE: i64 = 1000;
 
-/// The content of a timestamp.
+/// The content of a timestamp that a test wants.
 #[expect(clippy::struct_excessive_bools, reason = "each is a lie of its own, and they go together in any way")]
 #[derive(Debug, Clone)]
 pub struct StampRecipe {
-    /// In seconds since 1970.
+    /// The time in seconds since 1970.
     pub time: i64,
-    /// Whether an untrusted authority signs it.
+    /// Whether an untrusted authority signs the timestamp.
     pub by_stranger: bool,
-    /// Whether it is for other bytes than the signature.
+    /// Whether the timestamp is for other bytes than the signature.
     pub of_other: bool,
-    /// Whether the signed attributes are for another content.
+    /// Whether the signed attributes are for other content.
     pub other_content: bool,
     /// Whether an untrusted key signs the token.
     pub impostor: bool,
     /// Whether the authority's certificate is for signing code.
     pub other_purpose: bool,
-    /// Whether the purpose in the authority's certificate is not marked as critical.
+    /// Whether the purpose in the authority's certificate lacks the mark `critical`.
     pub uncritical: bool,
     /// The status of the response (`PKIStatus`); 0 grants the request.
     pub status: u8,
@@ -52,12 +52,12 @@ pub struct StampRecipe {
     pub attributes_edit: fn(&mut Vec<Attribute>),
     /// A change of the signed data.
     pub data_edit: fn(&mut SignedData),
-    /// A change of the token that holds them.
+    /// A change of the token that contains the signed data.
     pub token_edit: fn(&mut ContentInfo),
 }
 
 impl StampRecipe {
-    /// A good timestamp at `now`.
+    /// A valid timestamp at `now`.
     pub fn new(now: i64) -> Self {
         Self {
             time: now,
@@ -75,7 +75,7 @@ impl StampRecipe {
     }
 }
 
-/// A root, and the key of the timestamp signer.
+/// A root certificate, and the key that signs timestamps.
 pub(crate) struct Stamper {
     now: i64,
     root: CertifiedIssuer<'static, KeyPair>,
@@ -95,7 +95,7 @@ impl Stamper {
         self.root.der()
     }
 
-    /// The certificate of good timestamps in DER.
+    /// The certificate that signs valid timestamps, as DER.
     pub(crate) fn leaf(&self) -> Result<Vec<u8>, Error> {
         Ok(self.certificate(&StampRecipe::new(self.now))?.to_der()?)
     }

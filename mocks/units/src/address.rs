@@ -1,20 +1,20 @@
-//! Addresses as people write them: their ports, and their form without secrets.
+//! Addresses in configurations and flags: their ports, and their form without secrets.
 //!
-//! URL parsers treat an invalid port as an absent one, and then use the default: load for port 99999 would go to port
-//! 443, where another program may listen.
+//! The port of an address is checked here because URL parsers treat an invalid port as absent and use the default. Load
+//! for port 99999 would then go to port 443, where another program may listen.
 
-/// Why an address cannot be used. Reads after "failed to parse"; it shows no password.
+/// Why an address cannot be used. The text follows "failed to parse" and contains no password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// The text behind the colon is no port.
+    /// The text after the colon is no port.
     #[error("`{text}` is no port: write a number from 1 to 65535, or leave `:{text}` out")]
     Port { text: String },
-    /// A user or a password stands before the host.
+    /// The address contains a user or a password before the host.
     #[error("it has a user or password before the host: leave out everything up to the `@`")]
     User,
 }
 
-/// The port of an authority, `host[:port]`; `default` if there is none.
+/// The port of `host[:port]`; `default` if the text has no port.
 pub fn port(authority: &str, default: u16) -> Result<u16, AddressError> {
     if authority.contains('@') {
         return Err(AddressError::User);
@@ -30,8 +30,8 @@ pub fn port(authority: &str, default: u16) -> Result<u16, AddressError> {
     }
 }
 
-/// An address without possible secrets: user and password before the host become `***`. Also for an invalid address,
-/// because error messages show those.
+/// The address without secrets: user and password before the host become `***`. Invalid addresses are accepted too,
+/// because error messages show them.
 pub fn masked(url: &str) -> String {
     let start = url.find("://").map_or(0, |at| at + "://".len());
     let end = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);

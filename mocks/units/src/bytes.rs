@@ -1,4 +1,4 @@
-//! [`Bytes`], a size, [`Growth`], a size per hour, and [`Throughput`], a size per second.
+//! Sizes ([`Bytes`]), sizes per hour ([`Growth`]) and sizes per second ([`Throughput`]).
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,9 +1,9 @@
-//! Durations, sizes and rates as people write them in scenario files: `15s`, `64MiB`, `200/s`; and the ports of
+//! Durations, sizes and rates as people write them in scenario files (`15s`, `64MiB`, `200/s`), and the ports of
 //! addresses.
 //!
-//! Every quantity has a unit. A bare number is an error, because later readers cannot tell whether `30` meant seconds
-//! or milliseconds; the error names the correct form. This crate owns the spelling of quantities and must not know
-//! their uses.
+//! Every quantity has a unit. A bare number is an error, because a reader cannot tell whether `30` means seconds or
+//! milliseconds. The error shows the right form. This crate owns how quantities are written, and does not know their
+//! uses.
 
 mod address;
 mod bytes;
@@ -15,35 +15,35 @@ pub use bytes::{Bytes, Growth, Throughput};
 pub use rate::Rate;
 pub use span::Span;
 
-/// Why a text is not a quantity. Reads after "failed to parse": it names the text and the correct form.
+/// Why a text is no quantity. The message follows "failed to parse", and contains the text and the right form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A number without a unit.
+    /// The number has no unit.
     #[error("`{text}` has no unit: write for example `{example}`")]
     NoUnit {
         text: String,
-        /// An accepted spelling.
+        /// A text that is accepted.
         example: &'static str,
     },
-    /// A unit that this quantity does not have.
+    /// The quantity has no such unit.
     #[error("`{text}` has the unknown unit `{unit}`: use one of {known}, for example `{example}`")]
     UnknownUnit {
         text: String,
-        /// The part that was read as the unit.
+        /// The unit in the text.
         unit: String,
-        /// The known units.
+        /// The units of the quantity.
         known: &'static str,
-        /// An accepted spelling.
+        /// A text that is accepted.
         example: &'static str,
     },
-    /// Not a number at all, or a negative one.
+    /// The text is no number, or a negative number.
     #[error("`{text}` is not a quantity: write a number and a unit, for example `{example}`")]
     NotANumber {
         text: String,
-        /// An accepted spelling.
+        /// A text that is accepted.
         example: &'static str,
     },
-    /// A number that does not fit.
+    /// The number is larger than allowed.
     #[error("`{text}` is too large: the most is {most}")]
     TooLarge {
         text: String,
@@ -52,7 +52,7 @@ pub enum Error {
     },
 }
 
-/// Splits `1.5s` into 1.5 and `s`. An empty unit is an error: see [`Error::NoUnit`].
+/// Splits `1.5s` into 1.5 and `s`. An empty unit is an error; see [`Error::NoUnit`].
 fn split<'a>(text: &'a str, example: &'static str) -> Result<(f64, &'a str), Error> {
     let trimmed = text.trim();
     let end = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(trimmed.len());
@@ -65,7 +65,7 @@ fn split<'a>(text: &'a str, example: &'static str) -> Result<(f64, &'a str), Err
     Ok((number, unit))
 }
 
-/// Implements the serde and schema traits of a quantity through its `FromStr` and `Display`.
+/// Implements the serde and schema traits of a quantity by its `FromStr` and `Display`.
 macro_rules! spelled {
     ($type:ident, $expecting:literal, $pattern:literal) => {
         impl serde::Serialize for $type {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::{Error, spelled, split};
 
 const EXAMPLE: &str = "200/s";
-/// Above this a plan would need more than a thousand arrivals in each microsecond.
+/// The highest rate. A higher rate would need more than a thousand arrivals in each microsecond.
 const MOST_PER_SECOND: f64 = 1e9;
 
 /// A number per unit of time, written `200/s`, `30/m` or `5/h`. Zero is allowed: the user of the rate decides.

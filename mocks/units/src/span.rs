@@ -1,4 +1,4 @@
-//! [`Span`]: a length of time.
+//! [`Span`], a duration.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use crate::{Error, spelled, split};
 
 const EXAMPLE: &str = "15s";
 const KNOWN: &str = "us, ms, s, m, h";
-/// One year: longer than any soak, and far from every overflow.
+/// The longest span, a year: longer than any soak, and too short to overflow.
 const MOST_SECONDS: f64 = 366.0 * 24.0 * 3600.0;
 
 /// A length of time, written `200us`, `250ms`, `1.5s`, `10m` or `100h`. Resolution: microseconds.

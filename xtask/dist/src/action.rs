@@ -1,7 +1,7 @@
-//! Plays `action.yml` as GitHub's runner would: a small interpreter of composite actions.
+//! Runs `action.yml` as GitHub's runner would, by a small interpreter of composite actions.
 //!
-//! Owns inputs, expressions, outputs of steps, and the files through which steps speak to the runner. Of other actions only the cache does
-//! something; what an artifact would hold is looked for in the checkout.
+//! Owns inputs, expressions, outputs of steps, and the files by which steps give data to the runner. Of other actions
+//! only the cache has an effect. The files of an uploaded artifact are checked in the checkout.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,14 +12,14 @@ use serde_json::Value;
 
 use crate::page::{self, PAGE, Page, Project, Ran, bash, printed};
 
-/// The action.
+/// The text of the action.
 const ACTION: &str = include_str!("../../../action.yml");
-/// The files of a runner; each step may append to them.
+/// The files of a runner to which each step may append.
 const FILES: [&str; 3] = ["GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STEP_SUMMARY"];
-/// An input that names the place of the archives.
+/// The input with the address of the archives.
 const RELEASES: &str = "releases";
 
-/// Plays the action against the files in a folder.
+/// Runs the action with the release files in a folder.
 pub(crate) fn check(out: &Path) -> Result<()> {
     if let Some(what) = page::missing(out) {
         bail!("needs {what}");
@@ -33,16 +33,16 @@ pub(crate) fn check(out: &Path) -> Result<()> {
     results.into_iter().collect()
 }
 
-/// A job that uses the action.
+/// A job that uses the action, with its expected results.
 struct Case {
     name: &'static str,
     forgetful: bool,
     inputs: &'static [(&'static str, &'static str)],
-    /// Exit codes of the job that are right: a busy machine may leave a pass undecided, never call it a failure.
+    /// Accepted exit codes of the job. On a busy machine a passing run may become undecided, but must not fail.
     codes: &'static [i32],
-    /// Stands in what it prints.
+    /// A text that the job must print.
     prints: &'static str,
-    /// Whether it is played once more without a download.
+    /// Whether the job runs a second time, without a download.
     again: bool,
 }
 
@@ -114,16 +114,16 @@ impl Case {
     }
 }
 
-/// A job, while its steps run.
+/// A job whose steps are running.
 struct Runner<'a> {
     checkout: &'a Path,
-    /// Where the cache keeps folders by their keys.
+    /// The folder in which the cache stores folders by their keys.
     kept: &'a Path,
     inputs: BTreeMap<String, String>,
-    /// Outputs by `step.name`.
+    /// The outputs of steps, by `step.name`.
     outputs: BTreeMap<String, String>,
     variables: BTreeMap<String, String>,
-    /// To keep in the end: path and key.
+    /// The path and the key of each folder that the cache stores at the end.
     to_keep: Vec<(PathBuf, String)>,
     ran: Ran,
 }
@@ -217,7 +217,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Keeps folders where the job succeeded, as the cache does.
+    /// Stores folders in the cache if the job succeeded.
     fn end(mut self) -> Result<Ran> {
         for (path, key) in self.to_keep.iter().filter(|_| self.ran.code == 0) {
             copy(path, &self.kept.join(key))?;
@@ -226,7 +226,7 @@ impl Runner<'_> {
         Ok(self.ran)
     }
 
-    /// A text with its expressions filled in.
+    /// A text whose expressions are replaced by their values.
     fn filled(&self, text: &str) -> Result<String> {
         let (mut filled, mut rest) = (String::new(), text);
         while let Some((before, after)) = rest.split_once("${{") {
@@ -238,7 +238,7 @@ impl Runner<'_> {
         Ok(filled + rest)
     }
 
-    /// The value of an expression; false is empty.
+    /// The value of an expression; false gives an empty text.
     fn value(&self, expression: &str) -> Result<String> {
         let expression = expression.trim();
         if let Some((one, other)) = expression.split_once(" || ") {
@@ -274,7 +274,7 @@ impl Runner<'_> {
     }
 }
 
-/// Copies a folder of files.
+/// Copies a folder and its files.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from).with_context(|| format!("failed to read {}", from.display()))? {
@@ -323,7 +323,7 @@ mod tests {
         }
     }
 
-    /// Runs the step that marks lines of a scenario, after a failed run.
+    /// Runs the step that marks lines of a scenario after a failed run.
     fn annotations(folder: &Path, scenario: &str) -> Ran {
         let mut runner = runner(folder);
         for (name, value) in [("mode", "report"), ("suite", "")] {

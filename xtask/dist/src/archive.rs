@@ -1,4 +1,4 @@
-//! Archives whose bytes depend on their content alone, and the list of their sums.
+//! Archives whose bytes depend only on their contents, and the list of their checksums.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use flate2::{Compression, GzBuilder};
 use sha2::{Digest as _, Sha256};
 
-/// The list of sums, in the format of `sha256sum --check`.
+/// The name of the list of checksums, in the format of `sha256sum --check`.
 pub(crate) const SUMS: &str = "SHA256SUMS";
 
 /// A file or a folder in an archive.
@@ -15,12 +15,12 @@ pub(crate) const SUMS: &str = "SHA256SUMS";
 pub(crate) struct Entry {
     /// The path below the archive's root, without a leading slash.
     pub(crate) path: String,
-    /// None for a folder.
+    /// The contents; `None` for a folder.
     pub(crate) bytes: Option<Vec<u8>>,
     pub(crate) mode: u32,
-    /// User and group.
+    /// The numeric user id and group id.
     pub(crate) owner: u64,
-    /// Whether it is a program.
+    /// Whether the file is executable.
     pub(crate) executable: bool,
 }
 
@@ -38,7 +38,7 @@ impl Entry {
     }
 }
 
-/// A tar archive: sorted by name, one time for all files, numeric users only.
+/// A tar archive: sorted by name, with one time for all files and only numeric users.
 pub(crate) fn tar(mut entries: Vec<Entry>, seconds: u64) -> Result<Vec<u8>> {
     entries.sort_by(|one, other| one.path.cmp(&other.path));
     let mut archive = tar::Builder::new(Vec::new());
@@ -58,36 +58,36 @@ pub(crate) fn tar(mut entries: Vec<Entry>, seconds: u64) -> Result<Vec<u8>> {
     archive.into_inner().context("failed to finish an archive")
 }
 
-/// Compressed, without a name or a time in the header.
+/// Compresses bytes; the header contains neither a name nor a time.
 pub(crate) fn gzip(bytes: &[u8], level: Compression) -> Result<Vec<u8>> {
     let mut writer = GzBuilder::new().mtime(0).write(Vec::new(), level);
     writer.write_all(bytes).and_then(|()| writer.finish()).context("failed to compress")
 }
 
-/// A compressed archive with everything in one folder.
+/// A compressed archive that contains one folder with all entries.
 pub(crate) fn tarball(folder: &str, entries: Vec<Entry>, seconds: u64, level: Compression) -> Result<Vec<u8>> {
     let below = |entry: Entry| Entry { path: format!("{folder}/{}", entry.path), ..entry };
     gzip(&tar(entries.into_iter().map(below).collect(), seconds)?, level)
 }
 
-/// SHA-256 in hexadecimal.
+/// The SHA-256 in hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 
-/// The written files, with their sums.
+/// The files that were written, with their checksums and sizes.
 #[derive(Debug, Default)]
 pub(crate) struct Sums(Vec<(String, String, usize)>);
 
 impl Sums {
-    /// Writes a file and remembers its sum.
+    /// Writes a file and remembers its checksum.
     pub(crate) fn add(&mut self, folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
         std::fs::write(folder.join(name), bytes).with_context(|| format!("failed to write {name}"))?;
         self.0.push((name.to_owned(), sha256(bytes), bytes.len()));
         Ok(())
     }
 
-    /// The sum of a file that was written.
+    /// The checksum of a written file.
     pub(crate) fn of(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(written, ..)| written == name).map(|(_, sum, _)| sum.as_str())
     }
@@ -99,7 +99,7 @@ impl Sums {
         std::fs::write(folder.join(SUMS), list).with_context(|| format!("failed to write {SUMS}"))
     }
 
-    /// Prints the files of the folder.
+    /// Prints the names, sizes and checksums of the written files.
     pub(crate) fn show(&self, folder: &Path) {
         println!("dist: {}", folder.display());
         for (name, sum, bytes) in &self.0 {

@@ -1,4 +1,4 @@
-//! Builds the programs of a target, checks them, and lets them write their completions and man pages.
+//! Builds the programs of a target, checks them, and makes their completions and man pages.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,29 +12,29 @@ use crate::{FEATURE, PROGRAMS, SEED, SEED_PACKAGE, SUITE, SUITE_PACKAGE, cargo, 
 
 /// The separator of flags in `CARGO_ENCODED_RUSTFLAGS`.
 const FLAGS_SEPARATOR: &str = "\x1f";
-/// The shells, and the names under which they look for completions.
+/// The shells, and the file names under which they search for completions.
 const SHELLS: [(&str, &str, &str); 3] = [("bash", "", ".bash"), ("zsh", "_", ""), ("fish", "", ".fish")];
 
-/// The largest program: every pipeline downloads it.
+/// The largest size of a program in bytes, because every pipeline downloads the programs.
 const BYTES_MAX: usize = 40_000_000;
-/// The profile of the seed: optimized for size (Cargo.toml).
+/// The Cargo profile of the seed, which is optimized for size (Cargo.toml).
 const SEED_PROFILE: &str = "seed";
 
-/// Completions and man pages by the name of the program.
+/// Completions and man pages, by the name of the program.
 pub(crate) type Texts = BTreeMap<&'static str, Vec<Entry>>;
 
-/// The released commit.
+/// The commit that is released.
 #[derive(Debug)]
 pub(crate) struct Release {
     pub(crate) version: &'static str,
-    /// The commit, with `-dirty` if files differ from it.
+    /// The revision of the commit, with `-dirty` if files differ from it.
     pub(crate) revision: String,
-    /// The time of all files, in seconds since the epoch.
+    /// The time of all files in archives, in seconds since the epoch.
     pub(crate) seconds: u64,
 }
 
 impl Release {
-    /// The checked-out commit. `SOURCE_DATE_EPOCH` replaces the time of the commit (reproducible-builds.org).
+    /// The checked-out commit. `SOURCE_DATE_EPOCH` overrides the time of the commit (reproducible-builds.org).
     pub(crate) fn of_this_commit() -> Result<Self> {
         let git = |arguments: &[&str]| said(Command::new("git").current_dir(root()).args(arguments));
         let mut revision = git(&["rev-parse", "HEAD"])?.trim().to_owned();
@@ -77,7 +77,7 @@ pub(crate) fn programs(toolchain: &Toolchain, release: &Release) -> Result<PathB
     Ok(folder)
 }
 
-/// Builds the seed, in its own profile and as `cargo xtask seed` does, into `folder`.
+/// Builds the seed into `folder`, with its own profile, as `cargo xtask seed` does.
 fn seed(toolchain: &Toolchain, release: &Release, folder: &Path) -> Result<()> {
     let target = toolchain.target;
     let mut command = cargo();
@@ -91,7 +91,7 @@ fn seed(toolchain: &Toolchain, release: &Release, folder: &Path) -> Result<()> {
     elf::check(&read(&path)?, target.machine()).with_context(|| path.display().to_string())
 }
 
-/// Builds the program of the archive for test-suites into `folder`. It has no feature of its own.
+/// Builds the program of the archive for test suites into `folder`. It is built without features.
 fn suite(toolchain: &Toolchain, release: &Release, folder: &Path) -> Result<()> {
     let target = toolchain.target;
     let mut command = cargo();
@@ -105,15 +105,16 @@ fn suite(toolchain: &Toolchain, release: &Release, folder: &Path) -> Result<()> 
     elf::check(&read(&path)?, target.machine()).with_context(|| path.display().to_string())
 }
 
-/// Removes the symbols, with rustc's own tool, which handles programs of any processor. Cargo's own `strip` ignores a
-/// package that has settings of its own in the profile.
+/// Removes symbols with rustc's own tool, which handles programs for any CPU. Cargo's `strip` setting has no effect on
+/// a package that has its own settings in the profile.
 fn strip(from: &Path, to: &Path) -> Result<()> {
     let mut command = stripper()?;
     command.arg("--strip-all").args([from, to]);
     said(&mut command).map(drop).context("failed to strip a program")
 }
 
-/// The tool that strips, if it is installed; checked before the build, because it is needed after nine minutes.
+/// The tool that removes symbols, if it is installed. It is checked before the build, because it is needed only after
+/// nine minutes.
 pub(crate) fn stripper() -> Result<Command> {
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
     let sysroot = PathBuf::from(said(Command::new(&rustc).arg("--print=sysroot"))?.trim());
@@ -131,7 +132,7 @@ pub(crate) fn stripper() -> Result<Command> {
     Ok(command)
 }
 
-/// The release profile without debug information, and without a path of this machine in the programs.
+/// Sets the release profile without debug information, and keeps paths of this machine out of the programs.
 fn settings(command: &mut Command, toolchain: &Toolchain, release: &Release) -> Result<()> {
     let target = toolchain.target;
     let home = match std::env::var_os("CARGO_HOME") {
@@ -161,7 +162,7 @@ fn settings(command: &mut Command, toolchain: &Toolchain, release: &Release) -> 
     Ok(())
 }
 
-/// The folder of cargo's output.
+/// The folder of Cargo's output.
 fn target_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |folder| root().join(folder))
 }
@@ -196,7 +197,7 @@ fn texts_of(name: &str, program: &Path) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// The commands in a help text.
+/// The names of the commands in a help text.
 fn commands(help: &str) -> Vec<&str> {
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     // The next line of a description is indented further.

@@ -1,16 +1,16 @@
-//! Reads the head of an ELF file to check that a program has no runtime dependency.
+//! Reads the header of an ELF file to check that a program needs no libraries.
 //!
-//! Offsets and numbers are those of the ELF-64 object file format, version 1.5, and of the System V ABI's dynamic
-//! section.
+//! Offsets and numbers are from the ELF-64 object file format, version 1.5, and from the System V ABI ("Dynamic
+//! Section").
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// Segments: `PT_DYNAMIC`, `PT_INTERP`.
+/// Types of segments: `PT_DYNAMIC`, `PT_INTERP`.
 const DYNAMIC: u32 = 2;
 const INTERPRETER: u32 = 3;
-/// An entry of the dynamic section: `DT_NEEDED`.
+/// The tag `DT_NEEDED` of an entry in the dynamic section.
 const NEEDED: u64 = 1;
-/// A section of symbols for a debugger: `SHT_SYMTAB`.
+/// The type `SHT_SYMTAB` of a section with symbols for debuggers.
 const SYMBOLS: u32 = 2;
 
 /// Fails unless the program is for this machine, static and stripped.
@@ -45,8 +45,8 @@ impl File<'_> {
         usize::try_from(u64::from_le_bytes(self.array(at)?)).context("an offset is beyond this machine's memory")
     }
 
-    /// The offsets of a table's entries. The head has the table's offset at `offset_at`, and its entry size and count
-    /// at `size_at`.
+    /// The offsets of a table's entries. The ELF header contains the table's offset at `offset_at`, and the size and
+    /// number of its entries at `size_at`.
     fn table(&self, offset_at: usize, size_at: usize) -> Result<Vec<usize>> {
         let begin = self.place(offset_at)?;
         let size = usize::from(u16::from_le_bytes(self.array(size_at)?));
@@ -54,7 +54,8 @@ impl File<'_> {
         (0..count).map(|index| begin.checked_add(index * size).context("a table is beyond the file")).collect()
     }
 
-    /// A static program that can be loaded anywhere has a dynamic section too, for its own relocations.
+    /// Checks that a dynamic section names no library. A static program that can be loaded anywhere has such a section
+    /// for its own relocations.
     fn needs_nothing(&self, segment: usize) -> Result<()> {
         let (begin, bytes) = (self.place(segment + 8)?, self.place(segment + 32)?);
         for entry in (0..bytes / 16).map(|index| begin + index * 16) {
@@ -72,7 +73,8 @@ impl File<'_> {
 mod tests {
     use super::*;
 
-    /// A head, one segment at 64, one section at 120, and two entries of a dynamic section at 184.
+    /// The bytes of an ELF file: a header, one segment at 64, one section at 120, and two entries of a dynamic section
+    /// at 184.
     fn program(segment: u32, entry: u64, section: u32) -> Vec<u8> {
         let mut file = vec![0; 216];
         let mut put = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);

@@ -1,7 +1,7 @@
-//! Images without an engine: a program without a base image, written as an OCI image layout.
+//! Images that are made without a container engine: programs without a base image, in an OCI image layout.
 //!
-//! The formats are those of the OCI image specification 1.1 (image-layout.md, manifest.md, config.md). The tar also has
-//! a `manifest.json` beside the layout, which every version of `docker load` reads; newer engines read the layout.
+//! The formats follow the OCI image specification 1.1 (image-layout.md, manifest.md, config.md). The tar also contains
+//! a `manifest.json`, which every version of `docker load` reads. Newer engines read the layout.
 
 use std::path::Path;
 
@@ -20,17 +20,17 @@ const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
-/// The conventional user id of images without users, which our manifests use.
+/// The user id in images that contain no users; the manifests of Longhaul use this id too.
 const USER: u64 = 65532;
-/// The folder of the programs.
+/// The folder of the programs in an image.
 const PROGRAMS: &str = "usr/bin";
-/// The folder of their licences.
+/// The folder of the licences in an image.
 const DOCUMENTS: &str = "usr/share/doc";
-/// Debian's path of certificate authorities, which both programs read first.
+/// The path of trusted certificates in Debian, which both programs read first.
 const AUTHORITIES: &str = "etc/ssl/certs/ca-certificates.crt";
-/// The folders of the layer, each after its parent.
+/// The folders in the layer; each comes after its parent.
 const FOLDERS: [&str; 7] = ["etc", "etc/ssl", "etc/ssl/certs", "usr", PROGRAMS, "usr/share", DOCUMENTS];
-/// The working folder of a program that writes.
+/// The working folder of a program that writes files.
 const WORK: &str = "work";
 
 /// Writes the image as a folder and as a tar.
@@ -55,7 +55,7 @@ pub(crate) fn write(
     sums.add(out, &format!("{name}.tar"), &archive::tar(layout, release.seconds)?)
 }
 
-/// The files of a layout.
+/// The files of an OCI image layout.
 fn layout(program: &Program, target: Target, files: Vec<Entry>, release: &Release) -> Result<Vec<Entry>> {
     let layer = archive::tar(root(program, files), release.seconds)?;
     let diff_id = sha256(&layer);
@@ -84,8 +84,8 @@ fn layout(program: &Program, target: Target, files: Vec<Entry>, release: &Releas
     Ok(files)
 }
 
-/// The one layer: the programs with their licences, and the trusted authorities; for a program that writes also a
-/// temporary and a working folder.
+/// The files of the only layer: the programs, their licences, and the trusted certificates. A program that writes files
+/// also gets a temporary folder and a working folder.
 fn root(program: &Program, files: Vec<Entry>) -> Vec<Entry> {
     let mut entries: Vec<Entry> = FOLDERS.iter().map(|path| Entry::folder(&format!("{path}/"), 0o755, 0)).collect();
     let documents = format!("{DOCUMENTS}/{}", program.name);
@@ -102,7 +102,7 @@ fn root(program: &Program, files: Vec<Entry>) -> Vec<Entry> {
     entries
 }
 
-/// Mozilla's authorities in a system's format. Without them no public registry would be trusted.
+/// Mozilla's certificate authorities as a PEM file. Without the file a program trusts no public registry.
 fn authorities() -> String {
     let mut text = String::new();
     for certificate in webpki_root_certs::TLS_SERVER_ROOT_CERTS {
@@ -153,12 +153,12 @@ fn text(value: &Value) -> Result<Vec<u8>> {
     serde_json::to_vec(value).context("failed to write JSON")
 }
 
-/// Content by its digest.
+/// The blobs of a layout, named by their digests.
 #[derive(Default)]
 struct Blobs(Vec<Entry>);
 
 impl Blobs {
-    /// Adds content and describes it.
+    /// Adds a blob and returns its descriptor.
     fn add(&mut self, media_type: &str, bytes: Vec<u8>) -> Value {
         let descriptor =
             json!({"mediaType": media_type, "digest": format!("sha256:{}", sha256(&bytes)), "size": bytes.len()});
@@ -167,7 +167,7 @@ impl Blobs {
         descriptor
     }
 
-    /// The path of described content.
+    /// The path of the blob that a descriptor names.
     fn path(descriptor: &Value) -> String {
         format!("blobs/{}", descriptor["digest"].as_str().unwrap_or_default().replace(':', "/"))
     }

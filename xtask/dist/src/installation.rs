@@ -1,6 +1,7 @@
 //! Installation of the programs on a machine: `install.sh`, and the manifest for krew, kubectl's plug-in manager.
 //!
-//! Owns the manifest's form (krew.googlecontainertools.github.com/v1alpha2). The script is a file of the repository, and its tests are here.
+//! Owns the form of the manifest (krew.googlecontainertools.github.com/v1alpha2). The script is a file of the
+//! repository; this module contains its tests.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -14,15 +15,15 @@ use crate::{PROGRAMS, read, root};
 
 /// The script, at the root of the repository and in the folder of a release.
 const SCRIPT: &str = "install.sh";
-/// The manifest. krew wants the plug-in's name.
+/// The name of the manifest, which krew derives from the plug-in's name.
 const MANIFEST: &str = "longhaul.yaml";
 
-/// Puts the script beside the archives.
+/// Copies the script to the archives.
 pub(crate) fn script(out: &Path, sums: &mut Sums) -> Result<()> {
     sums.add(out, SCRIPT, &read(&root().join(SCRIPT))?)
 }
 
-/// Writes krew's manifest for archives that are to lie at this address.
+/// Writes krew's manifest. The archives will be published at this address.
 pub(crate) fn krew(address: &str, targets: &[Target], release: &Release, out: &Path, sums: &mut Sums) -> Result<()> {
     let text = manifest(address, targets, release, sums)?;
     sums.add(out, MANIFEST, text.as_bytes())
@@ -77,7 +78,7 @@ mod tests {
     use crate::archive::{Entry, tarball};
     use crate::page::{printed, there};
 
-    /// A release whose program says its version.
+    /// Makes a release whose program only prints its version.
     fn release(out: &Path) -> Sums {
         let mut sums = Sums::default();
         for target in [Target::X86_64, Target::Aarch64] {
@@ -96,7 +97,7 @@ mod tests {
         install_with(out, machine, arguments, &[])
     }
 
-    /// The same, with variables.
+    /// Runs the script as on a machine of this kind, with environment variables.
     fn install_with(out: &Path, machine: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
         let programs = tempfile::tempdir().unwrap();
         let uname = programs.path().join("uname");
@@ -110,7 +111,7 @@ mod tests {
         command.env("LONGHAUL_RELEASES", releases).env("LONGHAUL_DIR", out.join("bin")).output().unwrap()
     }
 
-    /// Whether the programs are there that the script needs. False (and a message) when one is not.
+    /// Whether the programs that the script calls are installed. If not, prints a message.
     fn has_programs() -> bool {
         let missing = ["curl", "tar", "sha256sum"].into_iter().find(|program| !there(program));
         if let Some(program) = missing {
@@ -186,7 +187,7 @@ mod tests {
         assert!(text.contains(&format!("\nversion={}\n", env!("CARGO_PKG_VERSION"))));
     }
 
-    /// The fields that krew's own validation asks for (`internal/index/validation`).
+    /// The manifest has the fields that krew's own validation requires (`internal/index/validation`).
     #[test]
     fn the_manifest_has_what_krew_wants() {
         let out = tempfile::tempdir().unwrap();

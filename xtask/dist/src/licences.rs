@@ -1,7 +1,8 @@
-//! Third-party code in the programs, and its licences.
+//! Third-party code in the released programs, and its licences.
 //!
-//! `cargo tree` lists the linked packages, `cargo metadata` their folders; the texts are those of the packages, each
-//! printed once. Code that is linked without cargo (Rust's own library, the C library) is named by hand.
+//! `cargo tree` lists the linked packages, and `cargo metadata` lists their folders. The texts are files of the
+//! packages; each text is printed once. Code that is linked without Cargo (Rust's own library, the C library) is listed
+//! by hand.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -14,16 +15,16 @@ use serde_json::Value;
 use crate::target::Target;
 use crate::{FEATURE, PROGRAMS, cargo, said};
 
-/// The prefixes of files with licence terms.
+/// The beginnings of names of files with licence terms.
 const TERMS: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
-/// Code that rustc itself links; the versions are those of the toolchain.
+/// Code that rustc itself links. Its versions belong to the toolchain.
 const TOOLCHAIN: &str = "\
 Rust's standard library  MIT OR Apache-2.0  https://github.com/rust-lang/rust
 LLVM's libunwind         Apache-2.0 WITH LLVM-exception  https://github.com/llvm/llvm-project
 musl libc                MIT  https://musl.libc.org
                          Copyright 2005-2020 Rich Felker and others; the list of authors is in its file COPYRIGHT
 ";
-/// The licence texts of that code, as the toolchain brings them.
+/// The names of that code's licence texts, which are installed with the toolchain.
 const TOOLCHAIN_TEXTS: [&str; 3] = ["MIT.txt", "Apache-2.0.txt", "LLVM-exception.txt"];
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,7 +35,7 @@ struct Linked {
     repository: String,
 }
 
-/// The list for some of our packages on a target.
+/// The list of third-party code in some packages of Longhaul on a target.
 pub(crate) fn list(target: Target, packages: &[&str]) -> Result<String> {
     let linked = linked(target, packages)?;
     ensure!(!linked.is_empty(), "`cargo tree` names no dependency");
@@ -85,8 +86,8 @@ fn linked(target: Target, packages: &[&str]) -> Result<BTreeSet<Linked>> {
     Ok(said(&mut command)?.lines().filter_map(read_line).collect())
 }
 
-/// `serde v1.0.229|MIT OR Apache-2.0|https://…`, and ` (*)` if it was named before. Packages of this workspace are
-/// followed by their folder.
+/// Parses a line such as `serde v1.0.229|MIT OR Apache-2.0|https://…`. The line ends with ` (*)` if it occurred before.
+/// For packages of this workspace the folder follows.
 fn read_line(line: &str) -> Option<Linked> {
     let mut parts = line.trim_end_matches(" (*)").split('|').map(str::to_owned);
     let (package, licence, repository) = (parts.next()?, parts.next()?, parts.next()?);
@@ -97,7 +98,7 @@ fn read_line(line: &str) -> Option<Linked> {
     Some(Linked { name: name.to_owned(), version: version.to_owned(), licence, repository })
 }
 
-/// The folder of each package.
+/// The folder of each package, by name and version.
 fn folders() -> Result<BTreeMap<(String, String), PathBuf>> {
     let mut command = cargo();
     let metadata: Value =
@@ -111,7 +112,8 @@ fn folders() -> Result<BTreeMap<(String, String), PathBuf>> {
     Ok(packages.iter().filter_map(one).collect())
 }
 
-/// Files with terms in a package and one folder deeper, where packages keep the C code that they wrap.
+/// Files with licence terms in a package's folder, and one folder deeper, where some packages keep the C code that they
+/// wrap.
 fn files(package: &Path) -> Result<Vec<PathBuf>> {
     let mut found = in_folder(package)?;
     for entry in package.read_dir()? {
@@ -141,7 +143,8 @@ fn in_folder(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Texts that rustup installs with the toolchain; a toolchain of another origin may lack them, and is still named.
+/// Licence texts that rustup installs with the toolchain. If the toolchain has another origin, the texts may be
+/// missing, but the code is still listed.
 fn toolchain_texts() -> Result<Vec<(&'static str, String)>> {
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
     let root = said(Command::new(rustc).arg("--print=sysroot"))?;

@@ -1,8 +1,8 @@
 //! `cargo xtask dist`: builds the release files and writes them into one folder.
 //!
-//! For each target: static programs, checked to be static and stripped; tarballs with licences, bill of materials,
-//! completions and man pages; images that contain nothing else. The same commit gives the same bytes on machines with
-//! the same toolchain. `docs/decisions/024` gives the reasons.
+//! Each target gets static, stripped programs, and tarballs with licences, a bill of materials, completions and man
+//! pages. Its images contain only the programs. The same commit gives the same bytes on machines with the same
+//! toolchain. `docs/decisions/024` gives the reasons.
 
 mod action;
 mod archive;
@@ -41,21 +41,21 @@ struct Arguments {
     /// The folder for the files. Earlier files are replaced.
     #[arg(long, default_value = "target/dist")]
     out: PathBuf,
-    /// The address of the folder that the files will be published in. Without it, what names their address is left out: the index for
-    /// setup-envtest and the manifest for krew.
+    /// The address at which the files will be published. Without this address, the index for setup-envtest and the
+    /// manifest for krew, which contain it, are not written.
     #[arg(long, value_name = "URL")]
     address: Option<String>,
     /// After the build, run the commands of docs/ci.md, action.yml and the workflows of `longhaul gate init` against the built files.
     #[arg(long)]
     check: bool,
-    /// Build nothing, and run those checks against the files in the folder.
+    /// Build nothing, and run only the checks of `--check` against the files in the folder.
     #[arg(long, conflicts_with_all = ["check", "target"])]
     check_only: bool,
 }
 
-/// The feature of both packages for release builds.
+/// The feature with which both packages are built for releases.
 const FEATURE: &str = "dist";
-/// The two programs.
+/// The released programs.
 const PROGRAMS: [Program; 2] = [
     Program {
         name: "longhaul",
@@ -76,26 +76,26 @@ const PROGRAMS: [Program; 2] = [
     },
 ];
 
-/// The program that `longhaul-service inject` sends into a cluster. The service looks for it in its own folder, so both
-/// are shipped together.
+/// The program that `longhaul-service inject` sends into a cluster. The service searches it in its own folder, so both
+/// are released together.
 const SEED: &str = "longhaul-seed";
-/// Its package.
+/// The package of the seed.
 const SEED_PACKAGE: &str = "service-seed";
 
-/// The programs that stand for `kube-apiserver`, `etcd` and `kubectl` in test suites, in an archive of their own.
+/// The program that replaces `kube-apiserver`, `etcd` and `kubectl` in test suites; it has its own archive.
 const SUITE: &str = "longhaul-envtest";
-/// The package that it is built from.
+/// The package of the program for test suites.
 const SUITE_PACKAGE: &str = "mock-envtest";
 
-/// A released program, in a tarball and an image of its name.
+/// A released program, which gives its name to a tarball and an image.
 struct Program {
     name: &'static str,
     package: &'static str,
     title: &'static str,
     says: &'static str,
-    /// The programs in its tarball and its image.
+    /// All programs in the tarball and the image.
     with: &'static [&'static str],
-    /// Whether it needs a folder to write into.
+    /// Whether the program needs a folder to which it can write.
     writes: bool,
 }
 
@@ -157,14 +157,14 @@ fn dist(arguments: &Arguments) -> Result<()> {
     if arguments.check { play(&out) } else { Ok(()) }
 }
 
-/// Runs the pipelines of other projects against the files in a folder.
+/// Runs example pipelines of other projects with the release files in a folder.
 fn play(out: &Path) -> Result<()> {
     page::check(out)?;
     action::check(out)?;
     workflows::check(out)
 }
 
-/// Writes tarballs and images of one target.
+/// Writes the tarballs and images of one target.
 fn ship(target: Target, binaries: &Path, texts: &Texts, release: &Release, out: &Path, sums: &mut Sums) -> Result<()> {
     let bills = sbom::bills(target, release)?;
     for program in &PROGRAMS {
@@ -196,7 +196,7 @@ fn ship(target: Target, binaries: &Path, texts: &Texts, release: &Release, out: 
     Ok(())
 }
 
-/// Replaces the old folder by the new one.
+/// Replaces the old folder with the new folder.
 fn replace(out: &Path, fresh: tempfile::TempDir) -> Result<()> {
     if out.exists() {
         // Only a folder that looks like ours is removed: `--out` may be mistyped.
@@ -230,7 +230,7 @@ fn cargo() -> Command {
     command
 }
 
-/// The stdout of a command; an error with its stderr unless it exits with 0.
+/// The standard output of a command. If the exit code is not 0, an error with the command's standard error.
 fn said(command: &mut Command) -> Result<String> {
     let name = format!("{command:?}");
     let output = command.output().with_context(|| format!("failed to start {name}"))?;

@@ -1,7 +1,7 @@
-//! Runs the commands of docs/ci.md unchanged, like the pipeline of a project: its workflow and its script.
+//! Runs the commands of docs/ci.md unchanged, as a project's pipeline would: the workflow and the script.
 //!
-//! The project is an example: a Makefile, the scenario of the page, and the example watcher in Python as the project's
-//! program. In one project the program ignores deletions, because a gate that always passes would pass all other
+//! The project is an example with a Makefile, the scenario of docs/ci.md, and the example watcher in Python as its
+//! program. In a second project the program ignores deletions, because a gate that always passes would pass all other
 //! checks.
 
 use std::collections::BTreeMap;
@@ -16,18 +16,18 @@ use crate::root;
 use crate::target::Target;
 
 pub(crate) const PAGE: &str = include_str!("../../../docs/ci.md");
-/// Programs that the commands of the page and the example project need.
+/// Programs that the commands of docs/ci.md and the example project call.
 const PROGRAMS: [&str; 6] = ["bash", "curl", "sha256sum", "tar", "make", "python3"];
-/// The expression of the workflow for the address of the files.
+/// The expression in the workflow for the address of the release files.
 const RELEASES: &str = "${{ vars.LONGHAUL_RELEASES }}";
-/// The files that the recipes download first.
+/// The file that the commands of docs/ci.md download first.
 const INSTALL: &str = "install.sh";
-/// The project's program; one project lacks one line of it.
+/// The program of the example project. In one project, one line of the program is removed.
 pub(crate) const WATCHER: &str = "scenarios/subjects/watcher.py";
 pub(crate) const HEARS_OF_DELETIONS: &str = "            self.deleted(metadata)\n";
 pub(crate) const HEARS_OF_NOTHING: &str = "            pass\n";
 
-/// Runs the page's commands against the files in a folder.
+/// Runs the commands of docs/ci.md with the release files in a folder.
 pub(crate) fn check(out: &Path) -> Result<()> {
     if let Some(what) = missing(out) {
         bail!("needs {what}");
@@ -55,7 +55,7 @@ pub(crate) fn check(out: &Path) -> Result<()> {
     results.into_iter().collect()
 }
 
-/// The missing requirement of the commands, if there is one.
+/// A requirement of the commands that this machine does not meet; `None` if it meets all.
 pub(crate) fn missing(out: &Path) -> Option<String> {
     let tarball = tarball(PAGE)?;
     if !out.join(format!("{tarball}.tar.gz")).is_file() {
@@ -76,12 +76,12 @@ pub(crate) fn there(program: &str) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// The tarball that the page downloads, without its extension.
+/// The name of the tarball that docs/ci.md downloads, without its extension.
 pub(crate) fn tarball(page: &str) -> Option<&str> {
     page.lines().find_map(|line| line.trim().strip_prefix("LONGHAUL: "))
 }
 
-/// The blocks of the page.
+/// The code blocks of docs/ci.md.
 pub(crate) struct Page {
     scenario: String,
     workflow: Value,
@@ -112,13 +112,13 @@ impl Page {
     }
 }
 
-/// A checkout of the example repository, and the address of the releases.
+/// A checkout of the example project, and the address of the release files.
 pub(crate) struct Project {
     folder: tempfile::TempDir,
     releases: String,
 }
 
-/// How a pipeline ended.
+/// The result of a pipeline.
 pub(crate) struct Ran {
     pub(crate) code: i32,
     pub(crate) printed: String,
@@ -154,12 +154,12 @@ impl Project {
         &self.releases
     }
 
-    /// Runs a script in the checkout.
+    /// Runs a shell script in the checkout.
     fn bash(&self, script: &str, variables: &BTreeMap<String, String>) -> Result<Output> {
         bash(self.folder.path(), script, variables)
     }
 
-    /// Checks the files at the end.
+    /// Checks the files that a pipeline leaves.
     fn judge(&self, ran: &Ran, forgetful: bool) -> Result<()> {
         let (code, verdict) = if forgetful { (1, "fail") } else { (0, "pass") };
         ensure!(ran.code == code, "exit code {} instead of {code}", ran.code);
@@ -186,17 +186,18 @@ pub(crate) fn bash(folder: &Path, script: &str, variables: &BTreeMap<String, Str
     command.envs(variables).stdin(Stdio::null()).output().context("failed to start bash")
 }
 
-/// Runs the job of the page's workflow.
+/// Runs the job of the workflow in docs/ci.md.
 fn workflow(page: &Page, project: &Project) -> Result<Ran> {
     let job = &page.workflow["jobs"]["soak"];
     let bash = |script: &str, variables: &BTreeMap<String, String>| project.bash(script, variables);
     github(&job["env"], job, &project.releases, BTreeMap::new(), &bash)
 }
 
-/// Runs a script with variables, in a checkout.
+/// A function that runs a script with environment variables, in a checkout.
 pub(crate) type Bash<'a> = dyn Fn(&str, &BTreeMap<String, String>) -> Result<Output> + 'a;
 
-/// Runs the steps of a job like GitHub's runner. Of the actions only the cache has an effect, and it is still empty.
+/// Runs the steps of a job as GitHub's runner does. Of the actions only the cache has an effect, and the cache is
+/// empty.
 pub(crate) fn github(
     env: &Value,
     job: &Value,
@@ -239,7 +240,8 @@ pub(crate) fn github(
     Ok(ran)
 }
 
-/// Runs both recipes in one checkout. `make` exits with 2 for every code of its command.
+/// Runs both recipes of docs/ci.md in one checkout. `make` exits with 2 if its command exits with any other code than
+/// 0.
 fn recipes(out: &Path, page: &Page, forgetful: bool) -> Result<()> {
     let project = Project::new(out, page, forgetful)?;
     let job = &page.gitlab["soak"];
@@ -264,7 +266,7 @@ fn recipes(out: &Path, page: &Page, forgetful: bool) -> Result<()> {
     Ok(())
 }
 
-/// Runs the script, twice in a row if it passes: the second time the download exists already.
+/// Runs the script of docs/ci.md. If it passes, runs it again, when the download exists already.
 fn script(page: &Page, project: &Project) -> Result<Ran> {
     let mut variables = BTreeMap::from([("LONGHAUL_RELEASES".to_owned(), project.releases.clone())]);
     let built = project.bash("make my-controller", &variables)?;
@@ -304,8 +306,8 @@ pub(crate) mod tests {
         with_shipped(check);
     }
 
-    /// Passes on the release files, if they were built: from `$LONGHAUL_DIST` or `target/dist`. Otherwise a tarball of
-    /// the same form with the tests' programs, so that every page and workflow is tested.
+    /// Passes the release files to `check`: those in `$LONGHAUL_DIST` or `target/dist`. If none were built, a tarball
+    /// of the same form with the tests' programs is passed, so that every document and workflow is tested.
     pub(crate) fn with_shipped(check: impl Fn(&Path) -> Result<()>) {
         let out = std::env::var_os("LONGHAUL_DIST").map_or_else(|| root().join("target/dist"), PathBuf::from);
         let stand_in = tempfile::tempdir().unwrap();
@@ -322,7 +324,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Packs the programs beside this test. Without them nothing is packed.
+    /// Packs the programs in the folder of this test. If they are missing, nothing is packed.
     fn pack(out: &Path) {
         let test = std::env::current_exe().unwrap();
         let beside = test.ancestors().nth(2).unwrap();

@@ -1,4 +1,4 @@
-//! Bills of material in `CycloneDX`'s format, by its own tool for cargo.
+//! Bills of materials in `CycloneDX` format, made by CycloneDX's own tool for Cargo.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,12 +10,12 @@ use crate::build::Release;
 use crate::target::Target;
 use crate::{FEATURE, PROGRAMS, cargo, read, root, said};
 
-/// The tested version; the tool's files differ between versions.
+/// The command that installs the tested version of the tool; its output differs between versions.
 const INSTALL: &str = "cargo install --locked cargo-cyclonedx --version 0.5.9";
-/// The name of the tool's files.
+/// The name that the tool's output files get.
 const NAME: &str = "bill";
 
-/// Fails with the remedy if the tool is missing.
+/// Fails with advice if the tool is missing.
 pub(crate) fn tool() -> Result<()> {
     if said(cargo().args(["cyclonedx", "--version"])).is_err() {
         bail!("needs cargo-cyclonedx, for the bill of materials: {INSTALL}");

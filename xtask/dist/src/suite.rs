@@ -1,8 +1,8 @@
-//! The archive of `kube-apiserver`, `etcd` and `kubectl` for test-suites, and the index through which `setup-envtest` and controller-runtime
-//! find it.
+//! The archive for test suites, which contains `kube-apiserver`, `etcd` and `kubectl`, and the index through which
+//! `setup-envtest` and controller-runtime find it.
 //!
-//! Owns the layout and the index of controller-tools' `envtest-releases.yaml`. Both tools skip links and keep the base name of every regular
-//! file, so the three names are scripts beside one program.
+//! Owns the layout of the archive and the index, as in controller-tools' `envtest-releases.yaml`. Both tools skip links
+//! and use only the base name of every regular file, so the three names are scripts that start one program.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,16 +17,16 @@ use crate::archive::{self, Entry, Sums};
 use crate::build::Release;
 use crate::target::Target;
 
-/// The version of Kubernetes that the API server answers as.
+/// The Kubernetes version that the API server reports.
 const KUBERNETES: &str = "1.34.1";
-/// The names that suites call.
+/// The names of programs that test suites start.
 const NAMES: [&str; 3] = ["kube-apiserver", "etcd", "kubectl"];
-/// Where they lie in archives of controller-tools.
+/// The folder of the programs in archives of controller-tools.
 const FOLDER: &str = "controller-tools/envtest";
-/// The index.
+/// The name of the index.
 const INDEX: &str = "envtest-releases.yaml";
 
-/// The archives of all targets, for the index.
+/// The archives of all targets, which the index lists.
 #[derive(Debug)]
 pub(crate) struct Archives {
     written: BTreeMap<String, Value>,
@@ -34,12 +34,12 @@ pub(crate) struct Archives {
 }
 
 impl Archives {
-    /// None yet.
+    /// An empty list of archives.
     pub(crate) fn new(level: Compression) -> Self {
         Self { written: BTreeMap::new(), level }
     }
 
-    /// Writes the archive of a target. `others` are licences and the bill of materials.
+    /// Writes the archive of a target. `others` are the licences and the bill of materials.
     pub(crate) fn add(
         &mut self,
         target: Target,
@@ -58,7 +58,7 @@ impl Archives {
         sums.add(out, &name, &packed)
     }
 
-    /// Writes the index; the archives are to lie at this address.
+    /// Writes the index. The archives will be published at this address.
     pub(crate) fn index(mut self, address: &str, out: &Path, sums: &mut Sums) -> Result<()> {
         for (name, archive) in &mut self.written {
             archive["selfLink"] = json!(format!("{}/{name}", address.trim_end_matches('/')));
@@ -70,7 +70,8 @@ impl Archives {
     }
 }
 
-/// Calls the program by one of its names. It replaces the shell, so that a suite signals and watches the program.
+/// A script that starts the program under one of its names. The program replaces the shell, so that a test suite
+/// signals and watches the program.
 fn script(name: &str) -> String {
     format!("#!/bin/sh\nexec \"$(dirname \"$0\")/{SUITE}\" {name} \"$@\"\n")
 }
@@ -85,13 +86,13 @@ mod tests {
     use super::*;
     use crate::root;
 
-    /// The version that was tried, for Go's proxy.
+    /// The tested version of setup-envtest, for Go's module proxy.
     const SETUP: &str = "sigs.k8s.io/controller-runtime/tools/setup-envtest@release-0.22";
 
-    /// One of them stands in what Go prints without a proxy.
+    /// Texts in Go's output if the module proxy cannot be reached.
     const UNREACHABLE: [&str; 3] = ["dial tcp", "no such host", "proxy"];
 
-    /// A suite's environment that downloads its programs.
+    /// A Go program that downloads the programs as a test suite's environment does.
     const ENVIRONMENT: &str = r#"package main
 
 import (
@@ -129,7 +130,7 @@ func main() {
         assert!(text.contains(&format!("\"v{KUBERNETES}\"")), "mocks/objects/src/lib.rs names another version");
     }
 
-    /// Serves the files of a folder until the test ends, and returns the address.
+    /// Serves the files of a folder until the test ends; returns the address.
     fn serve(folder: PathBuf) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -153,7 +154,7 @@ func main() {
         address
     }
 
-    /// The program that was built for the tests. `None` (and a message) without one.
+    /// The program that was built for the tests; `None`, with a message, if it was not built.
     fn program() -> Option<Vec<u8>> {
         let beside = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned();
         let folder = std::env::var_os("LONGHAUL_PROGRAMS").map(PathBuf::from);
@@ -165,7 +166,7 @@ func main() {
         found
     }
 
-    /// The real setup-envtest finds the archive through the index, and the programs work where it put them.
+    /// The real setup-envtest finds the archive through the index, and the programs in its folder work.
     #[test]
     #[ignore = "slow: Go builds setup-envtest the first time"]
     fn setup_envtest_fetches_the_archive_by_the_index() {
@@ -205,7 +206,7 @@ func main() {
         environment(folder.path(), &format!("{address}/{INDEX}"));
     }
 
-    /// controller-runtime's own download, as suites configure it: the API server starts and answers.
+    /// Tests controller-runtime's own download, as test suites configure it: the API server starts and answers.
     fn environment(folder: &Path, index: &str) {
         let module = folder.join("environment");
         std::fs::create_dir(&module).unwrap();

@@ -1,5 +1,4 @@
-//! Targets, and whether this machine can build them. Missing tools are named with their remedy before anything is
-//! built.
+//! Targets, and whether this machine can build them. Before anything is built, missing tools are printed with advice.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -9,7 +8,7 @@ use anyhow::{Result, bail, ensure};
 
 use crate::said;
 
-/// A target: Linux with static linking, so that programs need no libraries of the machine.
+/// A target. All targets are Linux with static linking, so that programs need no libraries of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Target {
     /// 64-bit x86.
@@ -23,7 +22,7 @@ pub(crate) enum Target {
 impl Target {
     const ALL: [Self; 2] = [Self::X86_64, Self::Aarch64];
 
-    /// The name in rustc.
+    /// The target's name in rustc.
     pub(crate) fn triple(self) -> &'static str {
         match self {
             Self::X86_64 => "x86_64-unknown-linux-musl",
@@ -31,7 +30,7 @@ impl Target {
         }
     }
 
-    /// The name of the processor in rustc and compilers.
+    /// The CPU's name in rustc and in compilers.
     fn processor(self) -> &'static str {
         match self {
             Self::X86_64 => "x86_64",
@@ -39,7 +38,7 @@ impl Target {
         }
     }
 
-    /// The name of the processor in images: `GOARCH`.
+    /// The CPU's name in images: `GOARCH`.
     pub(crate) fn architecture(self) -> &'static str {
         match self {
             Self::X86_64 => "amd64",
@@ -47,7 +46,7 @@ impl Target {
         }
     }
 
-    /// The number of the processor in ELF.
+    /// The CPU's number in ELF files.
     pub(crate) fn machine(self) -> u16 {
         match self {
             Self::X86_64 => 62,
@@ -55,27 +54,27 @@ impl Target {
         }
     }
 
-    /// Whether its programs run here.
+    /// Whether this machine can run programs of the target.
     pub(crate) fn runs_here(self) -> bool {
         std::env::consts::OS == "linux" && std::env::consts::ARCH == self.processor()
     }
 
-    /// The triple in the form of variable names.
+    /// The target's name in rustc, as part of an environment variable's name.
     pub(crate) fn variable(self) -> String {
         self.triple().replace('-', "_")
     }
 }
 
-/// The tools for a target on this machine.
+/// The tools that build a target on this machine.
 #[derive(Debug)]
 pub(crate) struct Toolchain {
     pub(crate) target: Target,
-    /// The C compiler, for the cryptography, the allocator and the compression.
+    /// The C compiler, which builds cryptography, memory allocator and compression.
     pub(crate) compiler: String,
 }
 
-/// The targets that can be built. A requested target that cannot be built is an error; for the others a message is
-/// printed.
+/// The targets that this machine can build. If a requested target cannot be built, that is an error; for others a
+/// message is printed.
 pub(crate) fn usable(asked: &[Target]) -> Result<Vec<Toolchain>> {
     if !program_works("make", &["--version"]) {
         bail!("needs `make`, for the allocator: apt-get install make");
@@ -97,7 +96,7 @@ pub(crate) fn usable(asked: &[Target]) -> Result<Vec<Toolchain>> {
     Ok(found)
 }
 
-/// The tools for a target, or the missing one.
+/// The tools for a target, or a message about the missing tool.
 fn toolchain(target: Target) -> Result<Toolchain, String> {
     let triple = target.triple();
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
@@ -127,7 +126,7 @@ fn toolchain(target: Target) -> Result<Toolchain, String> {
     }
 }
 
-/// Whether a C compiler makes a static program with the C library's headers.
+/// Whether a C compiler can make a static program with the headers of the C library.
 fn compiles(compiler: &str) -> bool {
     let Ok(folder) = tempfile::tempdir() else { return false };
     let mut command = Command::new(compiler);

@@ -1,8 +1,8 @@
-//! Runs the workflows that `longhaul gate init` writes, like GitHub's and GitLab's runners, in a repository with a
+//! Runs the workflows that `longhaul gate init` writes, as the runners of GitHub and GitLab do, in a repository with a
 //! change.
 //!
-//! The project is that of docs/ci.md, in git: the example watcher in Python. One change does not affect it, in the
-//! other the program ignores deletions, because a gate that always passes would pass all other checks.
+//! The project is the example of docs/ci.md in git: a watcher in Python. The first change is harmless. With the second
+//! change the program ignores deletions, because a gate that always passes would pass all other checks.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::page::{self, HEARS_OF_DELETIONS, HEARS_OF_NOTHING, PAGE, Ran, WATCHER, bash, printed};
 use crate::root;
 
-/// Slices of a second, which `--quick` does not shorten.
+/// A scenario with intervals of a second, which `--quick` does not shorten.
 const SCENARIO: &str = "\
 apiVersion: longhaul/v1
 name: mine
@@ -25,10 +25,10 @@ subject: {command: [./my-controller, --flag, \"two words\"], witness: {kind: htt
 churn: {resource: packages.longhaul.dev/v1alpha1, population: 20, rate: 150/s, mix: {create: 2, update: 5, delete: 2}}
 budgets: {events: {missed: 0, ghost: 0}}
 ";
-/// The files that both pipelines keep of a gate.
+/// The files that both pipelines keep after a gate, and how each begins.
 const LEFT: [(&str, &str); 4] = [("gate.html", "<!"), ("junit.xml", "<?xml"), ("gate.json", "{"), ("gate.md", "#")];
 
-/// Runs both workflows against the files in a folder.
+/// Runs both workflows with the release files in a folder.
 pub(crate) fn check(out: &Path) -> Result<()> {
     if let Some(what) = page::missing(out) {
         bail!("needs {what}");
@@ -52,11 +52,11 @@ pub(crate) fn check(out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A clone with a change on a branch, and the workflows in it.
+/// A clone of the project with a change on a branch, and the workflows in it.
 struct Repository {
     folder: tempfile::TempDir,
     releases: String,
-    /// The program from the tarball.
+    /// The path of `longhaul` from the tarball.
     longhaul: PathBuf,
     forgetful: bool,
     base: String,
@@ -98,14 +98,14 @@ impl Repository {
         Ok(repository)
     }
 
-    /// Runs a command that must succeed, and returns its output.
+    /// Runs a script that must succeed, and returns its output.
     fn run(folder: &Path, script: &str) -> Result<String> {
         let output = bash(folder, script, &BTreeMap::new())?;
         ensure!(output.status.success(), "{script}: {}", printed(&output));
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// A fresh clone of the change, as a runner checks it out.
+    /// A new clone of the change, as a runner checks it out.
     fn checkout(&self, name: &str) -> Result<PathBuf> {
         let checkout = self.folder.path().join(name);
         Self::run(self.folder.path(), &format!("git clone --quiet --branch change origin '{name}'"))?;
@@ -158,7 +158,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Checks the files at the end.
+    /// Checks the files that a workflow leaves.
     fn judge(&self, job: &str, ran: &Ran, checkout: &Path) -> Result<()> {
         let folder = checkout.join(format!("longhaul-{job}"));
         match (job, self.forgetful) {

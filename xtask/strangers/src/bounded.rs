@@ -1,7 +1,7 @@
-//! Commands with limits on time and memory: the limits of one stranger, and the outcome of a command.
+//! Commands with limits of time and memory for one published program, and the outcome of a command.
 //!
-//! A limit of address space is not possible: programs in Go reserve hundreds of gigabytes of it without use. So the
-//! resident sets of all descendants are added up.
+//! A limit of address space is impossible, because Go programs reserve hundreds of gigabytes without using them. The
+//! resident sets of all descendants are therefore added up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -12,28 +12,28 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The interval at which a command is checked.
+/// How often a running command is checked.
 const LOOK: Duration = Duration::from_millis(200);
-/// The time from the gentle signal to SIGKILL: `longhaul` ends its subject and writes its reports.
+/// The time between SIGTERM and SIGKILL, in which `longhaul` ends its subject and writes its reports.
 const GRACE: Duration = Duration::from_secs(20);
-/// Linux's page size on most machines.
+/// The size of a memory page in bytes on most Linux machines.
 const PAGE_BYTES: u64 = 4096;
 
-/// The limits of one stranger.
+/// The limits of time and memory for one published program.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) until: Instant,
     pub(crate) memory_bytes: u64,
 }
 
-/// How a command ended.
+/// How a command ended: by itself, or because of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// The command ended by itself, with this code; none after a signal.
+    /// The command ended by itself with this exit code; `None` after a signal.
     Exit(Option<i32>),
-    /// The time was over.
+    /// The time limit was reached.
     Late,
-    /// The command used too much memory.
+    /// The memory limit was reached.
     Large,
 }
 
@@ -42,7 +42,7 @@ impl Ended {
         self == Self::Exit(Some(0))
     }
 
-    /// The text for people.
+    /// The end as a text for people.
     pub(crate) fn said(self) -> String {
         match self {
             Self::Exit(Some(code)) => format!("exit code {code}"),
@@ -54,8 +54,8 @@ impl Ended {
 }
 
 impl Limits {
-    /// Runs a command to its end, with its output in a file. It stays in the group of this program, so that Ctrl-C
-    /// reaches both.
+    /// Runs a command to its end and writes its output to a file. The command stays in this program's process group, so
+    /// that Ctrl-C reaches both.
     ///
     /// # Errors
     ///
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!((ended, std::fs::read_to_string(log).unwrap().as_str()), (Ended::Exit(Some(3)), "out\nerr\n"));
     }
 
-    /// Both limits also end the processes that the command started.
+    /// If a limit is reached, the processes that the command started are ended too.
     #[test]
     fn what_takes_too_long_or_too_much_is_ended() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Facts about a stranger from the record of a run. Pure apart from reading its files.
+//! Facts about a published program from the record of a run. Pure except for reading the record's files.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -10,13 +10,13 @@ use serde_json::Value;
 
 /// The most bytes that are read of one file of a record.
 const FILE_BYTES_MAX: u64 = 256 << 20;
-/// Resources that a program writes even without any work.
+/// Resources that a program writes even if it has no work.
 const BESIDE: [&str; 4] =
     ["leases.coordination.k8s.io", "events", "events.events.k8s.io", "subjectaccessreviews.authorization.k8s.io"];
-/// The most kinds that the page names.
+/// The most kinds of objects that docs/measured/strangers.md names.
 const KINDS_SHOWN: usize = 5;
 
-/// A finding on the page.
+/// A finding in docs/measured/strangers.md.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sentence {
     pub(crate) budget: String,
@@ -32,32 +32,32 @@ pub(crate) struct Facts {
     pub(crate) failed: Vec<Sentence>,
     /// Undecided findings.
     pub(crate) undecided: Vec<Sentence>,
-    /// Why the run cannot be trusted, if it cannot.
+    /// Why the run is invalid; empty if it is valid.
     pub(crate) invalid: Vec<Sentence>,
-    /// The churned resources, as far as the manifest names them.
+    /// The resources that the run changed, if the manifest names them.
     pub(crate) judged: Vec<String>,
-    /// Requests of the subject.
+    /// Number of requests by the subject.
     pub(crate) requests: u64,
-    /// Its successful lists and watches of judged resources.
+    /// Number of the subject's successful lists and watches of those resources.
     pub(crate) followed: u64,
-    /// Its successful writes, by verb and resource, without Leases and the like.
+    /// Number of the subject's successful writes by verb and resource, without Leases, Events and similar ones.
     pub(crate) writes: BTreeMap<String, u64>,
-    /// Requests that were refused with 4xx, by verb, resource and status, without 404 and 409.
+    /// Number of requests that were refused with 4xx, by verb, resource and status; 404 and 409 do not count.
     pub(crate) refused: BTreeMap<String, u64>,
-    /// Observations that its witness carried.
+    /// Number of observations by the subject's witness.
     pub(crate) observed: u64,
-    /// The number of calls of its webhooks.
+    /// Number of calls of the subject's webhooks.
     pub(crate) called: u64,
-    /// Versions that were written for it to observe.
+    /// Number of versions that were written for the subject to observe.
     pub(crate) commits: u64,
 }
 
 impl Facts {
-    /// Reads a judged record.
+    /// Reads a record that has a verdict.
     ///
     /// # Errors
     ///
-    /// There is no verdict.
+    /// The record has no verdict.
     pub(crate) fn read(record: &Path) -> Result<Self> {
         let verdict: Value = serde_json::from_str(&text(&record.join("verdict.json"))?).context("verdict.json")?;
         let mut facts = Self {
@@ -105,27 +105,27 @@ impl Facts {
         }
     }
 
-    /// Whether it became ready and sent a request.
+    /// Whether the subject became ready and sent a request.
     pub(crate) fn is_started(&self) -> bool {
         self.requests > 0 && (self.commits > 0 || self.called > 0)
     }
 
-    /// Whether it did any of its work.
+    /// Whether the subject did any of its work.
     pub(crate) fn is_exercised(&self) -> bool {
         self.is_started() && (!self.writes.is_empty() || self.called > 0)
     }
 
-    /// The number of its writes.
+    /// Number of the subject's writes.
     pub(crate) fn written(&self) -> u64 {
         self.writes.values().sum()
     }
 
-    /// The kinds that it wrote most.
+    /// The kinds of objects that the subject wrote most often.
     pub(crate) fn most_written(&self) -> String {
         most(&self.writes)
     }
 
-    /// The requests that were refused to it most.
+    /// The kinds of the subject's requests that were refused most often.
     pub(crate) fn most_refused(&self) -> String {
         most(&self.refused)
     }
@@ -144,7 +144,8 @@ fn sentences(verdict: &Value, word: &str) -> Vec<Sentence> {
     findings.map(|one| Sentence { budget: field(one, "budget"), text: without_home(&field(one, "text")) }).collect()
 }
 
-/// Removes the home folder from a text: the page is public, and a program's output may name files below it.
+/// Removes the path of the home folder from a text. The document is public, and a program's output may name files in
+/// that folder.
 fn without_home(text: &str) -> String {
     match std::env::var("HOME") {
         Ok(home) if home.len() > 1 => text.replace(&home, "~"),
@@ -159,7 +160,7 @@ fn text(path: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Reads the rows of an existing file; an incomplete row is left out.
+/// Reads the lines of a file, if it exists; an incomplete line is left out.
 fn lines(path: &Path, mut take: impl FnMut(&Value)) {
     let Ok(file) = std::fs::File::open(path) else { return };
     for line in BufReader::new(file.take(FILE_BYTES_MAX)).lines().map_while(Result::ok) {

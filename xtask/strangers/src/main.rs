@@ -1,8 +1,8 @@
-//! `cargo xtask strangers`: published operators and webhooks that were never tried here, from package registries to a
-//! verdict.
+//! `cargo xtask strangers`: tries published operators and webhooks ("strangers" in the code) from package registries,
+//! from the download to a verdict.
 //!
-//! Owns their table, their cache, and the page `docs/measured/strangers.md`. It knows `longhaul` as a user does: its
-//! commands, its files.
+//! Owns the table of published programs, their cache, and the document `docs/measured/strangers.md`. Like a user, it
+//! knows only the commands and files of `longhaul`.
 
 mod bounded;
 #[path = "../../../reports/src/exit.rs"]
@@ -25,39 +25,39 @@ use crate::bounded::Limits;
 use crate::play::{Ground, Played};
 use crate::table::{Stranger, strangers};
 
-/// Play published operators and webhooks as a new user does in the first hour, and write docs/measured/strangers.md.
+/// Try published operators and webhooks as a new user does in the first hour, and write docs/measured/strangers.md.
 #[derive(Parser)]
 #[command(name = "cargo xtask strangers", bin_name = "cargo xtask strangers")]
 struct Arguments {
-    /// Play only these. Default: all.
+    /// Try only the programs with these names. Default: all.
     names: Vec<String>,
     /// Only list the names.
     #[arg(long)]
     list: bool,
-    /// Play nothing, and rewrite the page from the stored measurements and readings.
+    /// Try no program, and rewrite docs/measured/strangers.md from the stored measurements and readings.
     #[arg(long)]
     draw: bool,
     /// Also run the test suites of modules that have one.
     #[arg(long)]
     suites: bool,
-    /// The most minutes for each, from an empty machine to a verdict.
+    /// The most minutes for each program, from an empty folder to a verdict.
     #[arg(long, default_value_t = 10)]
     minutes: u64,
-    /// The folder for the page and its figures.
+    /// The folder for docs/measured/strangers.md and its figures.
     #[arg(long, default_value = "docs/measured")]
     out: PathBuf,
-    /// The program under trial.
+    /// The `longhaul` program that tries the published programs.
     #[arg(long, hide = true, default_value = "longhaul")]
     longhaul: PathBuf,
-    /// The revision that the program was built from, if it is not the checked-out one.
+    /// The revision from which `longhaul` was built, if it is not the checked-out revision.
     #[arg(long, hide = true)]
     revision: Option<String>,
 }
 
-/// The page, and its figures: one line for each stranger.
+/// The names of the document and of its figures, which have one line for each published program.
 const PAGE: &str = "strangers.md";
 const FIGURES: &str = "strangers.jsonl";
-/// The most memory: enough for the build of a large operator, and more than a subject may use.
+/// The most memory of a command in bytes: enough to build a large operator, and more than a subject may use.
 const MEMORY_BYTES: u64 = 8 << 30;
 
 fn main() -> ExitCode {
@@ -96,7 +96,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::from(exit::PASS))
 }
 
-/// The strangers with these names, or all.
+/// The published programs with these names, or all.
 fn chosen<'a>(all: &'a [Stranger], names: &[String]) -> Result<Vec<&'a Stranger>> {
     if names.is_empty() {
         return Ok(all.iter().collect());
@@ -128,7 +128,7 @@ fn ground(arguments: &Arguments) -> Result<Ground> {
     Ok(Ground { longhaul, revision, init_flags, takes_main, cache, suites: arguments.suites })
 }
 
-/// One line for people.
+/// The outcome of a program as one line for people.
 fn said(played: &Played) -> String {
     match (&played.needs, &played.stopped, &played.facts) {
         (Some(needs), ..) => format!("skipped: needs {needs}"),
@@ -146,7 +146,7 @@ fn said(played: &Played) -> String {
     }
 }
 
-/// The earlier figures. A line of an older build is read as far as possible.
+/// The figures of earlier runs. A line that an older version wrote is read as far as possible.
 fn read_figures(path: &Path) -> Result<Vec<Played>> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
@@ -156,7 +156,8 @@ fn read_figures(path: &Path) -> Result<Vec<Played>> {
     text.lines().map(|line| serde_json::from_str(line).with_context(|| path.display().to_string())).collect()
 }
 
-/// Writes both files, in the order of the table; strangers that are no longer in the table are left out.
+/// Writes the document and its figures in the order of the table. Programs that are no longer in the table are left
+/// out.
 fn write(out: &Path, all: &[Stranger], figures: &mut Vec<Played>) -> Result<()> {
     let place = |played: &Played| all.iter().position(|one| one.name == played.name);
     figures.retain(|played| place(played).is_some());
@@ -179,7 +180,7 @@ mod tests {
         assert_eq!(chosen(&all, &[all[1].name.clone()]).unwrap().len(), 1);
     }
 
-    /// The committed page equals a page drawn from the committed figures.
+    /// The committed document equals a document that is made from the committed figures.
     #[test]
     fn the_page_is_drawn_from_its_figures() {
         let out = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/measured");

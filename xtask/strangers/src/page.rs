@@ -1,5 +1,5 @@
-//! `docs/measured/strangers.md`: the table, and below it each FAIL sentence with the result of reading the stranger's
-//! source. Pure.
+//! `docs/measured/strangers.md`: the table, and below it every sentence of a FAIL, with the result of reading the
+//! program's source. Pure.
 
 use std::fmt::Write as _;
 
@@ -18,10 +18,10 @@ Published operators and webhooks that are no part of this project, unmodified, f
 
 ";
 
-/// The most characters of a sentence on the page.
+/// The most characters of a sentence in the document.
 const SENTENCE_MAX: usize = 600;
 
-/// The whole page, in the order of the table.
+/// The whole document, in the order of the table.
 pub(crate) fn page(strangers: &[Stranger], played: &[Played]) -> String {
     let mut text = HEAD.to_owned();
     total(&mut text, strangers, played);
@@ -37,12 +37,12 @@ pub(crate) fn page(strangers: &[Stranger], played: &[Played]) -> String {
     text
 }
 
-/// The figures of this version of a stranger.
+/// The figures of a published program in its present version.
 fn find<'p>(one: &Stranger, played: &'p [Played]) -> Option<&'p Played> {
     played.iter().find(|played| played.name == one.name && played.published == one.published())
 }
 
-/// The number of strangers that reached each step.
+/// The number of published programs that reached each step.
 fn total(text: &mut String, strangers: &[Stranger], played: &[Played]) {
     let known: Vec<(&Stranger, &Played)> = strangers
         .iter()
@@ -118,7 +118,7 @@ fn row(text: &mut String, stranger: &Stranger, played: Option<&Played>) {
     );
 }
 
-/// `2 true, 1 unread`.
+/// How often each word occurs, for example `2 true, 1 unread`.
 fn counted(words: &[&str]) -> String {
     let known = [Truth::True.word(), Truth::False.word(), Truth::Open.word(), "unread"];
     let counts = known.map(|word| (word, words.iter().filter(|one| **one == word).count()));
@@ -175,7 +175,7 @@ fn section(text: &mut String, stranger: &Stranger, played: &Played) {
     }
 }
 
-/// The beginning of a sentence: some end with a program's last lines of output.
+/// The beginning of a sentence, because some sentences end with a program's last lines of output.
 fn short(text: &str) -> String {
     let mut short: String = text.chars().take(SENTENCE_MAX).collect();
     if short.len() < text.len() {
@@ -184,7 +184,7 @@ fn short(text: &str) -> String {
     short
 }
 
-/// Text from outside in a cell of Markdown: one line, which ends no cell, is no link and no tag.
+/// Text from outside as a cell of a Markdown table: one line that cannot end the cell and contains no link or tag.
 fn cell(text: &str) -> String {
     let mut shown = String::new();
     for char in text.chars() {

@@ -1,4 +1,5 @@
-//! One stranger from nothing to its verdict: fetched, initialised, built, soaked, and tested by its own suite.
+//! Tries one published program from the download to a verdict: fetch, init, build, soak, and the program's own test
+//! suite.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,60 +14,60 @@ use crate::facts::Facts;
 use crate::source::{self, Checkout, Got};
 use crate::table::Stranger;
 
-/// The file that `init` writes.
+/// The scenario file that `longhaul init` writes.
 const FILE: &str = "longhaul.yaml";
-/// The last lines of output on the page.
+/// Number of last lines of output that the document shows.
 const LAST_WORDS: usize = 3;
-/// The most characters of a line.
+/// The most characters of a line in the document.
 const LINE_MAX: usize = 200;
-/// The exit codes of `longhaul` after a run: its verdicts.
+/// The exit codes with which `longhaul` reports a verdict.
 const VERDICTS: std::ops::RangeInclusive<i32> = 0..=3;
 
-/// The outcome of a stranger.
+/// The outcome of trying a published program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Played {
     pub(crate) name: String,
     pub(crate) published: String,
-    /// The revision of Longhaul that played it; empty if it is in no history.
+    /// The revision of Longhaul that tried the program; empty if the revision is not in git.
     pub(crate) revision: String,
-    /// The missing requirement, if it was skipped.
+    /// The requirement that the machine lacks, if the program was skipped.
     pub(crate) needs: Option<String>,
-    /// The step at which it stopped, and why; none if there is a verdict.
+    /// The step that failed, and why; `None` if there is a verdict.
     pub(crate) stopped: Option<Stopped>,
     pub(crate) fetch_s: u64,
     pub(crate) init_s: u64,
     pub(crate) build_s: u64,
     pub(crate) soak_s: u64,
-    /// Whether `init` left the build to the user.
+    /// Whether `init` left the build of the program to the user.
     pub(crate) built_by_hand: bool,
-    /// The number of lines with `check:` in the file.
+    /// Number of lines with `check:` in the scenario file.
     pub(crate) checks: u64,
     pub(crate) facts: Option<Facts>,
-    /// The result of its own suite, if that ran.
+    /// The result of the program's own test suite, if it ran.
     pub(crate) suite: Option<String>,
 }
 
-/// The step at which it ended.
+/// The step that failed, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stopped {
-    /// `fetch`, `init`, `build` or `soak`.
+    /// The name of the step: `fetch`, `init`, `build` or `soak`.
     pub(crate) step: String,
     pub(crate) why: String,
 }
 
-/// The paths and settings of a run.
+/// The paths and settings of a trial.
 #[derive(Debug)]
 pub(crate) struct Ground {
     pub(crate) longhaul: PathBuf,
     pub(crate) revision: String,
-    /// The flags that answer its `init` beforehand.
+    /// The flags that answer the questions of `init` in advance.
     pub(crate) init_flags: Vec<&'static str>,
-    /// Whether its `init` accepts the main package as an argument.
+    /// Whether `init` accepts the main package as an argument.
     pub(crate) takes_main: bool,
-    /// The folder with one for each stranger.
+    /// The folder that has a folder for each published program.
     pub(crate) cache: PathBuf,
-    /// Whether suites are run too.
+    /// Whether the programs' own test suites run too.
     pub(crate) suites: bool,
 }
 
@@ -77,11 +78,11 @@ impl Ground {
         command
     }
 
-    /// Plays one. Its failures are a result.
+    /// Tries one published program. A failure of the program is a result.
     ///
     /// # Errors
     ///
-    /// A fault of this machine: a file cannot be written, a program cannot be started.
+    /// An error of this machine: a file cannot be written, or a program cannot be started.
     pub(crate) fn play(&self, stranger: &Stranger, limits: &Limits) -> Result<Played> {
         let home = self.cache.join(stranger.folder());
         let mut played = Played {
@@ -158,7 +159,7 @@ impl Ground {
         Ok((!has_verdict).then(|| stopped("soak", ended, &log)))
     }
 
-    /// Its own suite, unchanged, in a good network: `longhaul envtest -- go test PACKAGES`.
+    /// Runs the program's own test suite unchanged, without network faults: `longhaul envtest -- go test PACKAGES`.
     fn suite(&self, stranger: &Stranger, checkout: &Checkout, home: &Path, limits: &Limits) -> Result<String> {
         let log = home.join("suite.log");
         let mut suite = self.longhaul(checkout);
@@ -176,7 +177,7 @@ impl Ground {
     }
 }
 
-/// Removes the files of an earlier `init` beside the project's own files.
+/// Removes the files that an earlier `init` wrote among the project's own files.
 fn forget(folder: &Path) -> Result<()> {
     for entry in std::fs::read_dir(folder)?.flatten() {
         let path = entry.path();
@@ -188,7 +189,7 @@ fn forget(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The program that the file starts, below the project's folder; none if it is a program of the machine.
+/// The path of the program that the scenario file starts, in the project's folder; `None` for a program of the machine.
 fn program(file: &str) -> Option<PathBuf> {
     let scenario: Value = serde_saphyr::from_str(file).ok()?;
     let command = scenario.pointer("/subject/command")?;
@@ -197,7 +198,8 @@ fn program(file: &str) -> Option<PathBuf> {
     first.contains('/').then(|| Path::new(folder).join(first))
 }
 
-/// Builds it at the path in the file, by the command in the file's own comment; none if it needs no build.
+/// Builds the program at the path in the scenario file, by the command in the file's comment; `None` if the program
+/// needs no build.
 fn build(
     stranger: &Stranger,
     checkout: &Checkout,

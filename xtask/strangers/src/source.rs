@@ -1,4 +1,4 @@
-//! Fetching a stranger's source and preparing it: a checkout like a user's, in the cache, by name and version.
+//! Fetches and prepares the source of a published program: a checkout like a user's, cached by name and version.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::bounded::Limits;
 use crate::table::{Crate, Go, Python, Stranger};
 
-/// A checkout, and the environment of its commands.
+/// A checkout, and the environment of the commands in it.
 #[derive(Debug)]
 pub(crate) struct Checkout {
     pub(crate) folder: PathBuf,
@@ -20,20 +20,20 @@ pub(crate) struct Checkout {
 #[derive(Debug)]
 pub(crate) enum Got {
     Checkout(Checkout),
-    /// The missing requirement, for the text after `skipped: needs`.
+    /// The requirement that the machine lacks; the text follows `skipped: needs`.
     Missing(String),
 }
 
-/// The folder of the Python environment, below a stranger's folder in the cache.
+/// The folder of the Python environment, in the cache folder of a published program.
 const VENV: &str = "venv";
-/// The mark that is written last: a checkout without it is made anew.
+/// The name of a file that is written last. A checkout without this file is made again.
 const DONE: &str = "fetched";
 
-/// Fetches it, or uses an earlier checkout.
+/// Fetches a published program, or uses an earlier checkout.
 ///
 /// # Errors
 ///
-/// A step failed that should work on a machine with the language; the log is in `home`.
+/// A step failed that should work on a machine with the language; its log is in `home`.
 pub(crate) fn checkout(stranger: &Stranger, home: &Path, limits: &Limits) -> Result<Got> {
     std::fs::create_dir_all(home).with_context(|| format!("failed to make {}", home.display()))?;
     let missing = |what: &str| Ok(Got::Missing(what.to_owned()));
@@ -73,15 +73,15 @@ pub(crate) fn checkout(stranger: &Stranger, home: &Path, limits: &Limits) -> Res
     Ok(Got::Checkout(Checkout { folder: place, environment }))
 }
 
-/// The environment of `go`: no C compiler is needed, and a module that is missing in its parent's archive is looked up
-/// in the proxy.
+/// The environment of `go`. No C compiler is needed. A module that is missing in its parent's archive is fetched from
+/// the module proxy.
 fn go_environment(go: &Go) -> Vec<(&'static str, String)> {
     let mut set = vec![("CGO_ENABLED", "0".to_owned()), ("GOFLAGS", "-mod=mod -buildvcs=false".to_owned())];
     set.extend(go.toolchain.iter().map(|version| ("GOTOOLCHAIN", version.clone())));
     set
 }
 
-/// The folder of a module, in the cache of Go; none if the proxy does not have it.
+/// The folder of a module in Go's cache; `None` if the module proxy lacks the module.
 fn module(go: &Go, home: &Path, environment: &[(&str, String)], limits: &Limits) -> Result<Option<PathBuf>> {
     let mut command = Command::new("go");
     command.current_dir(home).envs(environment.iter().map(|(name, value)| (name, value)));
@@ -95,7 +95,7 @@ fn module(go: &Go, home: &Path, environment: &[(&str, String)], limits: &Limits)
     Ok(told["Dir"].as_str().filter(|_| ended.is_fine()).map(PathBuf::from))
 }
 
-/// The folder of a crate, as cargo unpacks it for a package that depends on it.
+/// The folder in which Cargo unpacks a crate for a package that depends on it.
 fn package(one: &Crate, home: &Path, limits: &Limits) -> Result<Option<PathBuf>> {
     let wrapper = home.join("fetch");
     std::fs::create_dir_all(wrapper.join("src"))?;
@@ -119,7 +119,7 @@ fn package(one: &Crate, home: &Path, limits: &Limits) -> Result<Option<PathBuf>>
     Ok(folders.into_iter().find(|folder| folder.is_dir()))
 }
 
-/// The folder in an unpacked source archive, beside an environment with its requirements.
+/// The folder of an unpacked source archive; a Python environment with its requirements is made beside it.
 fn archive(python: &Python, home: &Path, limits: &Limits) -> Result<Option<PathBuf>> {
     let (venv, unpacked) = (home.join(VENV), home.join("unpacked"));
     let log = home.join("fetch.log");
@@ -154,8 +154,8 @@ fn archive(python: &Python, home: &Path, limits: &Limits) -> Result<Option<PathB
     Ok(Some(folder.as_ref().map_or(unpacked.clone(), |folder| unpacked.join(folder))))
 }
 
-/// A module's archive has no nested modules. If `go.mod` replaces a module by a nested one, it is taken from the proxy,
-/// as the module's users take it.
+/// Changes `go.mod` if it replaces a module by a nested module, which the archive of a module lacks. The replaced
+/// module is then fetched from the proxy, as for users of the module.
 fn without_lost_replaces(folder: &Path) -> Result<()> {
     let output = Command::new("go").current_dir(folder).args(["mod", "edit", "-json"]).output()?;
     let module: Value = serde_json::from_slice(&output.stdout).context("go.mod cannot be read")?;
@@ -172,7 +172,7 @@ fn without_lost_replaces(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies a folder, so that it can be written: package caches are read-only.
+/// Copies a folder so that its files can be written, because package caches are read-only.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     std::fs::create_dir_all(to).with_context(|| format!("failed to make {}", to.display()))?;
     for entry in std::fs::read_dir(from).with_context(|| format!("failed to read {}", from.display()))? {

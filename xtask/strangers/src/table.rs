@@ -1,18 +1,17 @@
-//! `strangers.yaml`: the published programs to play, and the results of reading the source behind their FAIL sentences.
-//! Pure.
+//! `strangers.yaml`: the published programs to try, and results of reading the source behind sentences of a FAIL. Pure.
 
 use serde::Deserialize;
 
-/// The table, built in.
+/// The text of `strangers.yaml`.
 const TABLE: &str = include_str!("../strangers.yaml");
 
 /// A published operator or webhook.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Stranger {
-    /// Short, for the command line.
+    /// A short name for the command line.
     pub(crate) name: String,
-    /// Its purpose, in a few words.
+    /// The program's purpose in a few words.
     pub(crate) does: String,
     #[serde(default)]
     pub(crate) go: Option<Go>,
@@ -20,10 +19,10 @@ pub(crate) struct Stranger {
     pub(crate) cargo: Option<Crate>,
     #[serde(default)]
     pub(crate) python: Option<Python>,
-    /// The packages of its envtest suite, as arguments of `go test`.
+    /// The packages of the program's envtest suite, as arguments of `go test`.
     #[serde(default)]
     pub(crate) suite: Vec<String>,
-    /// The results of reading its source, by hand.
+    /// The results of reading the program's source by hand.
     #[serde(default)]
     pub(crate) readings: Vec<Reading>,
 }
@@ -34,18 +33,18 @@ pub(crate) struct Stranger {
 pub(crate) struct Go {
     pub(crate) module: String,
     pub(crate) version: String,
-    /// The main package: `./cmd/controller`.
+    /// The path of the main package: `./cmd/controller`.
     pub(crate) main: String,
-    /// Whether its user has to choose: the module has several such programs. Then `init` gets this one as its only
+    /// Whether the module has several main packages, so that a user must choose. `init` then gets this one as its only
     /// argument.
     #[serde(default)]
     pub(crate) chosen: bool,
-    /// The version of Go that it needs, if that is newer than the version on most machines.
+    /// The version of Go that the program needs, if most machines have an older version.
     #[serde(default)]
     pub(crate) toolchain: Option<String>,
 }
 
-/// A crate with a program.
+/// A Rust crate with a program.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Crate {
@@ -60,34 +59,34 @@ pub(crate) struct Crate {
 pub(crate) struct Python {
     pub(crate) package: String,
     pub(crate) version: String,
-    /// The project's folder in the archive; the whole archive without it.
+    /// The project's folder in the archive; if absent, the whole archive is the project.
     #[serde(default)]
     pub(crate) folder: Option<String>,
-    /// Whether the registry has no source archive of it, only a wheel.
+    /// Whether the registry has no source archive of the package, only a wheel.
     #[serde(default)]
     pub(crate) wheel: bool,
-    /// Its requirements, as arguments of `pip`: `kopf==1.45.2`.
+    /// The program's requirements as arguments of `pip`: `kopf==1.45.2`.
     pub(crate) requires: Vec<String>,
 }
 
-/// The result of reading the source for one sentence.
+/// The result of reading the program's source about one sentence of a FAIL.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Reading {
-    /// The budget, or a part of the sentence.
+    /// The name of the budget, or a text in the sentence.
     pub(crate) says: String,
     pub(crate) is: Truth,
-    /// The reason, with the place in the source.
+    /// The reason, with the file and line in the program's source.
     pub(crate) because: String,
 }
 
-/// Whether a sentence is true.
+/// Whether a sentence of a FAIL is true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Truth {
     True,
     False,
-    /// Reading did not decide it.
+    /// Reading the source did not decide whether the sentence is true.
     Open,
 }
 
@@ -102,7 +101,7 @@ impl Truth {
 }
 
 impl Stranger {
-    /// Its language, and the usual name of its registry.
+    /// The program's language, and the usual name of its registry.
     pub(crate) fn language(&self) -> &'static str {
         match (&self.go, &self.cargo) {
             (Some(_), _) => "Go",
@@ -111,7 +110,7 @@ impl Stranger {
         }
     }
 
-    /// Its name in its registry, with the version.
+    /// The program's name in its registry, with the version.
     pub(crate) fn published(&self) -> String {
         let (name, version) = match (&self.go, &self.cargo, &self.python) {
             (Some(go), ..) => (&go.module, &go.version),
@@ -122,24 +121,24 @@ impl Stranger {
         format!("{name}@{version}")
     }
 
-    /// The name of its folder.
+    /// The name of the program's folder.
     pub(crate) fn folder(&self) -> String {
         let (_, version) =
             self.published().rsplit_once('@').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap_or_default();
         format!("{}-{version}", self.name)
     }
 
-    /// The reading of a sentence of this budget.
+    /// The reading that belongs to a budget and a sentence.
     pub(crate) fn reading(&self, budget: &str, sentence: &str) -> Option<&Reading> {
         self.readings.iter().find(|reading| reading.says == budget || sentence.contains(&reading.says))
     }
 }
 
-/// All of them.
+/// All published programs in `strangers.yaml`.
 ///
 /// # Errors
 ///
-/// The table is invalid, with the line.
+/// The table is invalid; the error names the line.
 pub(crate) fn strangers() -> Result<Vec<Stranger>, String> {
     read(TABLE)
 }
@@ -163,7 +162,8 @@ fn read(text: &str) -> Result<Vec<Stranger>, String> {
 mod tests {
     use super::*;
 
-    /// The promises of the page: twenty or more, three of another language, each pinned.
+    /// The table has at least twenty programs, at least three of them in another language than Go, each with a fixed
+    /// version.
     #[test]
     fn the_table_is_what_the_page_says() {
         let all = strangers().unwrap();

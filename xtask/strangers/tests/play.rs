@@ -1,9 +1,9 @@
-//! The command from a registry to a page, with the smallest stranger.
+//! Tests `cargo xtask strangers` from a registry to the document, with the smallest published program.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Installed in seconds, and plays ninety.
+/// The name of a program that installs in seconds and runs for ninety seconds.
 const SMALLEST: &str = "kopf-examples";
 
 fn longhaul() -> Option<PathBuf> {
@@ -11,7 +11,7 @@ fn longhaul() -> Option<PathBuf> {
     Some(programs.join("longhaul")).filter(|program| program.is_file())
 }
 
-/// Its verdict belongs to the page; this test checks that there is one, and the reached step.
+/// Checks that a verdict was reached, but not the verdict itself, which depends on the published program.
 #[test]
 #[ignore = "slow: installs a package and plays ninety seconds"]
 fn nightly_a_stranger_is_played_from_its_registry_to_the_page() {

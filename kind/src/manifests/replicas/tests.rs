@@ -1,4 +1,4 @@
-//! Invariants across the manifests of the API over Deployments.
+//! Tests that the manifests of the API over Deployments agree with each other.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests").join(name)
 }
 
-/// `verb resource.group` of all rules.
+/// The rights in all rules, each as `verb resource.group`.
 fn rights(objects: &[Value]) -> BTreeSet<String> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let list = |value: &Value| value.as_array().unwrap().iter().map(text).collect::<Vec<_>>();
@@ -36,7 +36,7 @@ fn rights(objects: &[Value]) -> BTreeSet<String> {
     found
 }
 
-/// The other folders list their files; this one is applied file by file as well.
+/// Every file of a folder is listed in its kustomization. The main folder can also be applied file by file.
 #[test]
 fn every_file_is_in_its_kustomization() {
     for name in ["replicas", "replicas-images", "replicas-cert-manager"] {
@@ -129,7 +129,7 @@ fn the_pods_are_hardened_and_find_what_they_mount() {
     }
 }
 
-/// The output of kustomize for each folder; skipped without kubectl.
+/// Checks the objects in the output of `kubectl kustomize` for each folder; skipped without kubectl.
 #[test]
 fn r27_each_variant_is_what_it_says() {
     for (name, count) in [("replicas", 9), ("replicas-images", 11), ("replicas-cert-manager", 14)] {

@@ -1,4 +1,4 @@
-//! The sockets of an attack: connects, writes in turns, reads what comes, and connects again.
+//! One connection of an attack after the other: connects, sends twice a second, reads answers, and connects again.
 
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
@@ -13,13 +13,13 @@ use crate::wire::Endpoint;
 
 /// How often a connection sends.
 const TURN: Duration = Duration::from_millis(500);
-/// A pause before the next connection, so that an attack is no flood of handshakes.
+/// The pause before the next connection, so that an attack is no flood of handshakes.
 const AGAIN: Duration = Duration::from_millis(500);
-/// A webhook that takes nothing for so long is left.
+/// How long a write may make no progress before the connection is closed.
 const WRITE_MAX: Duration = Duration::from_secs(10);
 const READ_BYTES: usize = 16 << 10;
 
-/// Attacks over one connection after the other, until dropped.
+/// Attacks over one connection after another, until the future is dropped.
 pub(super) async fn keep_attacking(endpoint: &Endpoint, from: Option<IpAddr>, script: &Script, shared: &Shared) {
     loop {
         let Err(trouble) = attack(endpoint, from, script, shared).await;
@@ -28,7 +28,7 @@ pub(super) async fn keep_attacking(endpoint: &Endpoint, from: Option<IpAddr>, sc
     }
 }
 
-/// One connection to its end, whose reason is the answer.
+/// Attacks over one connection until it ends; returns why it ended.
 async fn attack(
     endpoint: &Endpoint,
     from: Option<IpAddr>,

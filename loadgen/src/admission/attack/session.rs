@@ -1,4 +1,4 @@
-//! The frames of one connection of an attack, and its reading of the answers. Pure.
+//! The frames that one connection of an attack sends, and reading the answers. Pure.
 
 use std::collections::BTreeSet;
 
@@ -8,19 +8,21 @@ use super::Name;
 use crate::socket::http2::raw::{self, Code, Cutter, Fault, Frame};
 use crate::wire::Endpoint;
 
-/// Streams of a connection that are open at one time: as many as Go's HTTP/2 server allows by default, less those that it may still count.
+/// Most open streams of a connection: Go's HTTP/2 server allows 250 by default, and may still count some that have
+/// ended.
 const OPEN_MAX: usize = 240;
-/// Streams that are opened in a turn. With 64 connections and two turns a second the sum is 2,560 streams a second, of 7 KiB each.
+/// Streams that are opened each half second. With 64 connections the sum is 2,560 streams a second, of 7 KiB each.
 const STREAMS_A_TURN: usize = 20;
-/// Reviews that are sent in a turn: each costs the webhook as much as 160 images do.
+/// Reviews that are sent each half second. Each review costs the webhook as much as 160 images do.
 const REVIEWS_A_TURN: usize = 5;
-/// Bytes of the field that fills a head: below the 8 KiB that servers commonly allow.
+/// The length of the field that makes a head large: below the 8 KiB that servers commonly allow.
 const FILLER_BYTES: usize = 7000;
-/// Containers of a review. All name one image, which costs one look-up, and each is one write of the patch: 36 KiB as base64.
+/// Containers of a review. All name one image, which costs one look-up. Each container is one write of the patch,
+/// together 36 KiB as base64.
 const CONTAINERS: usize = 160;
-/// The connection's window before the first frame of the server (RFC 9113, section 6.9.2).
+/// The window of a connection before the first frame of the server (RFC 9113, section 6.9.2).
 const WINDOW_AT_FIRST_BYTES: i64 = 65_535;
-/// `SETTINGS_HEADER_TABLE_SIZE`, `SETTINGS_INITIAL_WINDOW_SIZE` (RFC 9113, section 6.5.2).
+/// The identifiers of `SETTINGS_HEADER_TABLE_SIZE` and `SETTINGS_INITIAL_WINDOW_SIZE` (RFC 9113, section 6.5.2).
 const SETTING_TABLE: u16 = 1;
 const SETTING_WINDOW: u16 = 4;
 /// Indices of names in HPACK's static table (RFC 7541, appendix A).
@@ -28,15 +30,15 @@ const AUTHORITY: usize = 1;
 const PATH: usize = 4;
 const CONTENT_TYPE: usize = 31;
 
-/// The requests of all connections of an attack, made once.
+/// The requests that all connections of an attack send, made once.
 #[derive(Debug)]
 pub(super) struct Script {
     name: Name,
     /// The head of an ordinary request.
     head: Vec<u8>,
-    /// The same with a field of [`FILLER_BYTES`].
+    /// The head of a request with an additional field of [`FILLER_BYTES`].
     large_head: Vec<u8>,
-    /// A review.
+    /// The body: a review.
     body: Vec<u8>,
 }
 
@@ -50,7 +52,7 @@ pub(super) struct Session<'s> {
     done: Done,
 }
 
-/// The events since the last look.
+/// The events since the last call of [`Session::take`].
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Done {
     pub streams: u64,
@@ -78,13 +80,13 @@ impl<'s> Session<'s> {
         Self { script, cutter, next: 1, open, window: WINDOW_AT_FIRST_BYTES, done: Done::default() }
     }
 
-    /// The first bytes. With a window of 0 no byte of an answer's body can be sent.
+    /// The first bytes of a connection. The window of 0 keeps the server from sending any byte of an answer's body.
     pub(super) fn greet(out: &mut Vec<u8>) {
         out.extend_from_slice(raw::PREFACE);
         raw::settings(&[(SETTING_TABLE, 0), (SETTING_WINDOW, 0)], out);
     }
 
-    /// Half a second has passed.
+    /// Sends the frames of one half second.
     pub(super) fn turn(&mut self, out: &mut Vec<u8>) {
         match self.script.name {
             Name::OpenStreams => {
@@ -116,7 +118,7 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// Reads the received bytes, and returns the frames that a server has to get.
+    /// Reads received bytes, and writes the frames that the server must get in reply.
     pub(super) fn read(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         let (open, window, done) = (&mut self.open, &mut self.window, &mut self.done);
         let read = self.cutter.feed(bytes, |frame| {
@@ -146,12 +148,12 @@ impl<'s> Session<'s> {
         read.map_err(|fault| fault.text.to_owned())
     }
 
-    /// The events since the last look.
+    /// The events since the last call.
     pub(super) fn take(&mut self) -> Done {
         std::mem::take(&mut self.done)
     }
 
-    /// The number of a new stream, where there may be one.
+    /// The number of a new stream, if another stream is allowed.
     fn begin(&mut self) -> Option<u32> {
         if self.open.len() >= OPEN_MAX || self.next > i32::MAX.cast_unsigned() {
             return None;
@@ -164,7 +166,7 @@ impl<'s> Session<'s> {
     }
 }
 
-/// A POST of JSON over https, in full and without indexing.
+/// The HPACK text of a POST of JSON over https, with all fields in full and without indexing.
 fn head(authority: &str, path: &str) -> Vec<u8> {
     let mut block = vec![raw::METHOD_POST, raw::SCHEME_HTTPS];
     for (name, value) in [(AUTHORITY, authority), (PATH, path), (CONTENT_TYPE, "application/json")] {
@@ -175,7 +177,7 @@ fn head(authority: &str, path: &str) -> Vec<u8> {
     block
 }
 
-/// A Pod of one image many times.
+/// A review of a Pod that contains one image many times.
 fn review(image: &str) -> Vec<u8> {
     let containers: Vec<_> = (0..CONTAINERS).map(|at| json!({"name": format!("c{at}"), "image": image})).collect();
     let object = json!({

@@ -9,7 +9,7 @@ fn endpoint() -> Endpoint {
     Endpoint::new("https://127.0.0.1:8443/mutate", "localhost", &ca, b"h2").unwrap()
 }
 
-/// Stream, whether the head is large, whether it ends the request, and the body, of each request in `bytes`.
+/// For each request in `bytes`: the stream, whether the head is large, whether the head ends the request, and the body.
 fn requests(bytes: &[u8]) -> Vec<(u32, bool, bool, Vec<u8>)> {
     let mut seen: Vec<(u32, bool, bool, Vec<u8>)> = Vec::new();
     let read = Cutter::new().feed(bytes, |frame| {
@@ -35,7 +35,8 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&head[..], &stream.to_be_bytes(), payload].concat()
 }
 
-/// One whole request, then large heads without a body, and never more streams than the server is bound to allow.
+/// A connection sends one whole request, then large heads without a body. It never has more open streams than the
+/// server must allow.
 #[test]
 fn streams_are_opened_and_bring_no_body() {
     let script = Script::new(Name::OpenStreams, &endpoint(), "a:1");
@@ -63,7 +64,7 @@ fn streams_are_opened_and_bring_no_body() {
     assert_eq!(requests(&out).len(), 2);
 }
 
-/// Each body is a whole review of one image, within the window of the connection.
+/// Each body is a whole review of one image, and fits into the window of the connection.
 #[test]
 fn answers_are_asked_for_within_the_window() {
     let script = Script::new(Name::UnreadAnswers, &endpoint(), "registry.test:5000/a:1");

@@ -1,7 +1,7 @@
-//! The reviews that Kubernetes sends for each action: one function for each action. Pure.
+//! The reviews that Kubernetes sends for each user action; one function for each action. Pure.
 //!
-//! Reviews for which no webhook for workloads is registered are left out: events, endpoints, leases, revisions.
-//! Bindings and reports of status are actions of their own.
+//! Webhooks for workloads are not registered for events, endpoints, leases and revisions, so such reviews are left out.
+//! Bindings and reports of status are separate actions.
 
 use rand::RngExt;
 use serde_json::{Value, json};
@@ -14,17 +14,17 @@ use crate::admission::objects::{CREATED, Identity, Kind, defaults, fields, statu
 use crate::admission::pods;
 use crate::admission::review::{Actor, Options, Review};
 
-/// A container number that no user's container has.
+/// A container number for the sidecar, which no user's container has.
 const SIDECAR: usize = 99;
-/// More than a cache of a few entries holds, and more than a client opens connections for.
+/// Number of containers with the same image: more than a small cache holds, and more than a client's connections.
 const EQUAL_IMAGES: usize = 8;
-/// A review of nearly 8 MiB, the most that webhooks commonly take.
+/// The size of a review of nearly 8 MiB, which is the largest that webhooks commonly accept.
 const LARGE_BODY_BYTES: usize = (8 << 20) - (64 << 10);
-/// The namespace in which attackers may make Pods, as a tenant may.
+/// The namespace in which attackers may create Pods, as a tenant may.
 const ATTACKER: &str = "hostile";
-/// The number of images: more than any Pod that fits etcd has.
+/// Number of images in an attack: more than any Pod has that fits into etcd.
 const MANY_IMAGES: usize = 500;
-/// Characters that make the name of a refused image long: the longest names that registries take have 255.
+/// Number of characters in the name of a refused image. The longest names in registries have 255.
 const LONG_NAME: usize = 200;
 
 impl Expand<'_> {
@@ -76,7 +76,7 @@ impl Expand<'_> {
         reviews
     }
 
-    /// The CREATE of a user.
+    /// The CREATE review of a user's request.
     fn asked(&mut self, workload: &Workload) -> Review {
         let draft = workload.draft();
         self.sized(|this, growth, rng| {
@@ -85,7 +85,7 @@ impl Expand<'_> {
         })
     }
 
-    /// The objects that controllers make from an admitted object.
+    /// The CREATE reviews of the objects that controllers make from an admitted object.
     fn children(&mut self, workload: &Workload, kind: Kind, owner: &Identity, count: u32) -> Vec<Review> {
         let (next, count) = match kind {
             Kind::Deployment => (Kind::ReplicaSet, 1),
@@ -107,7 +107,7 @@ impl Expand<'_> {
         reviews
     }
 
-    /// The CREATE of a controller.
+    /// The CREATE review of an object that a controller makes.
     fn copied(&mut self, workload: &Workload, kind: Kind, identity: &Identity, actor: Actor) -> Review {
         let draft = workload.draft_of(kind, identity);
         self.sized(|this, growth, rng| {
@@ -115,7 +115,7 @@ impl Expand<'_> {
         })
     }
 
-    /// An UPDATE of a stored object: its old state, and the new one made by `change`.
+    /// The UPDATE review of a stored object: the old state, and a new state that `change` makes.
     fn changed(
         &mut self,
         workload: &Workload,
@@ -148,7 +148,7 @@ impl Expand<'_> {
         })
     }
 
-    /// The end of a Pod: the delete request, and the kubelet's once it has stopped.
+    /// The reviews of a Pod's end: the delete request, and the kubelet's deletion after the Pod has stopped.
     fn end(&mut self, workload: &Workload, identity: &Identity, actor: Actor, options: &Options) -> Vec<Review> {
         vec![
             self.deleted(workload, (Kind::Pod, identity, actor), options),
@@ -268,7 +268,7 @@ impl Expand<'_> {
         reviews
     }
 
-    /// The garbage collector deletes the Deployment's dependents after it.
+    /// After the Deployment, the garbage collector deletes its dependents.
     fn delete_deployment(&mut self) -> Vec<Review> {
         let workload = self.workload(Kind::Deployment, Pick::Existing);
         let set = workload.identity.child(&mut self.rng, Kind::Deployment, 0);
@@ -300,7 +300,7 @@ impl Expand<'_> {
         self.end(&workload, &pod, Actor::Person, &Options::DeleteInBackground { uid: None })
     }
 
-    /// An eviction deletes internally: webhooks are called again for the kubelet's deletion.
+    /// The API server deletes an evicted Pod itself; webhooks are called again for the kubelet's deletion.
     fn evict_pod(&mut self) -> Vec<Review> {
         let (workload, _, pod) = self.running_pod();
         let object = json!({
@@ -324,7 +324,7 @@ impl Expand<'_> {
         vec![debugged.managed_by("kubectl-debug").through("ephemeralcontainers", Kind::Pod)]
     }
 
-    /// A Pod is bound to a node and runs, and its owners count it.
+    /// A Pod is bound to a node and runs, and its owners update their counts.
     fn update_status(&mut self) -> Vec<Review> {
         let (mut workload, set, pod) = self.running_pod();
         workload.replicas = 1;
@@ -360,7 +360,8 @@ impl Expand<'_> {
         vec![self.asked(&workload)]
     }
 
-    /// The second review is of the object after the first answer and another webhook. Its uid is new, as in reality.
+    /// The second review is of the object after the first answer and another webhook's change. It has a new uid, as in
+    /// reality.
     fn sidecar(&mut self, pick: Pick) -> Vec<Review> {
         let workload = self.workload(Kind::Pod, pick);
         let mut reviews = vec![self.asked(&workload)];
@@ -402,7 +403,7 @@ impl Expand<'_> {
         self.pod_of_many(&images)
     }
 
-    /// Upper case is in no name of a repository, so nobody has to be asked.
+    /// A name with upper case is in no repository, so the webhook needs to ask no registry.
     fn refused_images(&mut self) -> Vec<Review> {
         let (team, (_, host), filler) = (self.rng.random_range(0..100_000), self.hostile(), "x".repeat(LONG_NAME));
         let images: Vec<_> = (0..MANY_IMAGES).map(|app| format!("{host}/HOSTILE/{team}-{app}-{filler}:1")).collect();
@@ -424,7 +425,7 @@ impl Expand<'_> {
         vec![self.asked(&workload).hostile()]
     }
 
-    /// A Deployment that was admitted some time ago, its `ReplicaSet` and one Pod of it.
+    /// A Deployment that was admitted some time ago, its `ReplicaSet` and one of its Pods.
     fn running_pod(&mut self) -> (Workload, Identity, Identity) {
         let workload = self.workload(Kind::Deployment, Pick::Existing);
         let set = workload.identity.child(&mut self.rng, Kind::Deployment, 0);
@@ -433,7 +434,7 @@ impl Expand<'_> {
     }
 }
 
-/// `kubectl scale`: the object is the scale, not the Deployment.
+/// The review of `kubectl scale`: its object is the scale, not the Deployment.
 fn scale(deployment: &Identity, before: u32, after: u32) -> Review {
     let Identity { namespace, name, uid, app, .. } = deployment;
     let object = |replicas: u32| {

@@ -1,4 +1,4 @@
-//! The parts of expansion: images, identities, objects of the requested size. Pure.
+//! Building blocks of reviews: images, identities, and objects of the requested size. Pure.
 
 use std::collections::BTreeMap;
 
@@ -17,47 +17,47 @@ use crate::admission::review::Review;
 use crate::{Size, seed};
 
 const MOST_CONTAINERS: usize = 3;
-/// The size below which objects have the least fields that a user writes.
+/// The size in bytes below which objects have only the fields that every user writes.
 const LEAN_BELOW: u64 = 12 << 10;
-/// The size above which objects cannot come from a client-side `kubectl apply`: its copy of the manifest would be
-/// larger than annotations may be.
+/// The size in bytes above which an object cannot come from a client-side `kubectl apply`: its copy of the manifest
+/// would be larger than annotations may be.
 const APPLIED_BELOW: u64 = 200 << 10;
-/// The allowed deviation of a review from its size, as one part in this many.
+/// The allowed deviation of a review from its size: one part in this many.
 const TOLERANCE: u64 = 100;
-/// A kind whose size jumps might never come close enough: then the closest try is taken.
+/// Most tries to reach a size. If the size of a kind grows in jumps, the closest try is used.
 const MOST_TRIES: usize = 8;
 
-/// The state for making reviews.
+/// The state from which reviews are made.
 pub(in crate::admission) struct Expand<'a> {
     pub rng: ChaCha8Rng,
     images: &'a [Image],
-    /// `None`: the existing images are unknown.
+    /// The images of the registry; `None` if they are unknown.
     pub digests: Option<&'a Digests>,
     size: Option<Size>,
-    /// The target size of the current review, in bytes.
+    /// The target size of the current review in bytes.
     target: Option<u64>,
-    /// Bytes of the last review of this kind for each byte of a manifest: the first guess for the next.
+    /// For each kind: bytes of the last review for each byte of its manifest, from which the next try is estimated.
     slopes: BTreeMap<(&'static str, bool), f64>,
 }
 
-/// The stage of an object.
+/// The stage of an object between its manifest and its storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// As a user or a controller creates it.
+    /// The object as a user or a controller creates it.
     Asked,
-    /// As a controller creates it from an admitted object: every image with its digest, if digests are known.
+    /// The object as a controller creates it from an admitted object: every image has its digest, if digests are known.
     Copied,
-    /// As it is stored: admitted, named and settled.
+    /// The object as it is stored: admitted, with its name and its status.
     Stored,
 }
 
-/// A workload and the parts of its objects.
+/// A workload, and the data for its objects.
 pub(in crate::admission) struct Workload {
     pub kind: Kind,
     pub identity: Identity,
     pub template: Value,
     pub replicas: u32,
-    /// Whether it can be admitted.
+    /// Whether all its images may run.
     pub exists: bool,
 }
 
@@ -66,7 +66,7 @@ impl Workload {
         self.draft_of(self.kind, &self.identity)
     }
 
-    /// An object that was made for this workload.
+    /// The data for an object of this workload.
     pub(super) fn draft_of<'a>(&'a self, kind: Kind, identity: &'a Identity) -> Draft<'a> {
         Draft { kind, identity, template: &self.template, replicas: self.replicas }
     }
@@ -82,7 +82,7 @@ impl<'a> Expand<'a> {
         Self { rng: seed::stream(seed, "corpus"), images, digests, size, target: None, slopes: BTreeMap::new() }
     }
 
-    /// A user's workload with up to three images; with one if it must be small.
+    /// A user's workload with up to three images, or with one image if the review must be small.
     pub(in crate::admission) fn workload(&mut self, kind: Kind, pick: Pick) -> Workload {
         self.target = self.size.map(|size| size.draw(&mut self.rng));
         let most = if self.is_lean() { 1 } else { MOST_CONTAINERS };
@@ -97,7 +97,7 @@ impl<'a> Expand<'a> {
         self.workload_of(kind, images)
     }
 
-    /// A workload of these images, for a review of the size that was drawn last.
+    /// A workload with these images, for a review of the size that was drawn last.
     fn workload_of(&mut self, kind: Kind, images: &[String]) -> Workload {
         let identity = self.identity();
         let spec = if self.is_lean() { pods::lean(images) } else { pods::spec(&mut self.rng, images) };
@@ -109,7 +109,7 @@ impl<'a> Expand<'a> {
         self.target.is_some_and(|bytes| bytes < LEAN_BELOW)
     }
 
-    /// Makes a review of the requested size. `build` must be deterministic in its arguments.
+    /// Makes a review of the requested size. `build` must give equal results for equal arguments.
     pub(super) fn sized(&mut self, build: impl Fn(&Self, &Growth, &ChaCha8Rng) -> Review) -> Review {
         let rng = ChaCha8Rng::seed_from_u64(self.rng.random());
         let Some(target) = self.target else { return build(self, &Growth::NATURAL, &rng) };
@@ -165,7 +165,7 @@ impl<'a> Expand<'a> {
         Identity::new(&mut self.rng, &namespace, name)
     }
 
-    /// This many references; `OneMissing` falls back to existing images if all of them may run.
+    /// Chooses this many references. `OneMissing` uses existing images if all images may run.
     pub(super) fn pick(&mut self, count: usize, pick: Pick) -> Vec<String> {
         let any = pick == Pick::Any || self.digests.is_none();
         let mut picked: Vec<String> =
@@ -197,7 +197,7 @@ impl<'a> Expand<'a> {
         references.iter().all(|reference| digests.get(reference).is_some_and(|image| image.refused().is_none()))
     }
 
-    /// Applies an admission to the object: every image gets its digest, if digests are known.
+    /// Changes the object as an admission does: every image gets its digest, if digests are known.
     fn pin(&self, kind: Kind, object: &mut Value) {
         let Some(digests) = self.digests else { return };
         for (pointer, written) in objects::images(kind, object) {

@@ -27,7 +27,7 @@ pub(in crate::admission) fn everything() -> Mix {
     serde_json::from_value(ones.into()).unwrap()
 }
 
-/// Every action, in a quarter of the usual variants: the build for tests is slow.
+/// A corpus with every action and a quarter of the usual variants, because test builds are slow.
 pub(in crate::admission) fn corpus_of_everything(seed: u64) -> Corpus {
     let images = images();
     let digests = oracle::digests(&images);
@@ -42,7 +42,7 @@ fn is_deny(corpus: &Corpus, number: u32) -> bool {
     corpus.template(number).expected.is_deny()
 }
 
-/// Actions that bring an unpinned image are seen both admitted and denied, the others always admitted.
+/// Actions with an unpinned image are both admitted and denied; all others are always admitted.
 #[test]
 fn every_action_has_its_verdicts() {
     const BRING_IMAGES: [Action; 15] = [
@@ -74,7 +74,7 @@ fn every_action_has_its_verdicts() {
     }
 }
 
-/// A denied action ends with the denial; an admitted one goes on, and objects of controllers need no patch.
+/// A denied action ends with the denial. An admitted action continues, and objects of controllers need no patch.
 #[test]
 fn children_follow_an_admission_and_carry_pins() {
     let corpus = corpus_of_everything(2);
@@ -124,7 +124,7 @@ fn children_follow_an_admission_and_carry_pins() {
     }
 }
 
-/// `rollImage` requires one pin only: the other containers of the Deployment are pinned already.
+/// `rollImage` requires only one pin, because the other containers of the Deployment are already pinned.
 #[test]
 fn rolling_changes_one_image() {
     let corpus = corpus_of_everything(3);
@@ -139,7 +139,7 @@ fn rolling_changes_one_image() {
     assert!(several, "some Deployment has more than one image");
 }
 
-/// The reviews of a corpus, as JSON, for the tests below.
+/// The reviews of a corpus as JSON, each with its label.
 fn requests(corpus: &Corpus) -> Vec<(String, Value)> {
     let request = |template: &Template| {
         let mut review: Value = serde_json::from_slice(template.bytes()).unwrap();
@@ -148,8 +148,8 @@ fn requests(corpus: &Corpus) -> Vec<(String, Value)> {
     corpus.templates().iter().map(request).collect()
 }
 
-/// The right answer is computed here a second time, by the field's documentation instead of by paths of kinds:
-/// everything called `image` in a list of containers, and every reference of an image volume, wherever a pod spec is.
+/// Computes the right answer in a second way: by field names instead of paths. Every `image` in a list of containers,
+/// and every reference of an image volume, counts, wherever a pod spec is.
 #[test]
 fn the_oracle_agrees_with_a_search_of_the_whole_object() {
     let corpus = corpus_of_everything(9);
@@ -211,8 +211,8 @@ fn search(value: &Value, at: &mut String, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// A controller finds its own objects: their labels match the selector of their owner, and only sets of a Deployment
-/// have a hash in theirs.
+/// Controllers find their own objects: labels match the selector of the owner, and only objects of a Deployment have a
+/// hash in their selectors.
 #[test]
 fn children_match_the_selectors_of_their_owners() {
     let corpus = corpus_of_everything(10);
@@ -246,7 +246,7 @@ fn children_match_the_selectors_of_their_owners() {
     assert!(matched > 20 && with_hash.len() == 2, "{matched} {with_hash:?}");
 }
 
-/// Objects in their natural size are as large as real ones of their kind.
+/// Objects of natural size are as large as real objects of their kind.
 #[test]
 fn natural_sizes() {
     for (label, request) in requests(&corpus_of_everything(4)) {
@@ -259,7 +259,7 @@ fn natural_sizes() {
     }
 }
 
-/// For any action and size, a review is within 2 % of the size, unless its kind cannot be that small or that large.
+/// For any action and size, a review is within 2 % of the size, unless its kind cannot be so small or so large.
 #[test]
 fn sizes_are_kept() {
     const SOME: [&str; 6] = [
@@ -312,7 +312,7 @@ fn mix_of(keys: &[&str]) -> Mix {
     serde_json::from_value(keys.into()).unwrap()
 }
 
-/// However large the objects, the corpus ends soon after its bound, with every action in it.
+/// However large the objects are, the corpus contains every action and ends soon after its limit.
 #[test]
 fn the_corpus_is_bounded() {
     let largest = Size { median: units::Bytes(1 << 20), max: units::Bytes(1 << 20) };
@@ -330,7 +330,7 @@ fn the_corpus_is_bounded() {
     assert!(full.actions().iter().all(|(_, variants)| variants.len() == 1), "one of each, whatever its size");
 }
 
-/// The second review of a Pod with a sidecar has one image to pin, and it is the last container's.
+/// The second review of a Pod with a sidecar has only one image to pin: that of the last container.
 #[test]
 fn a_reinvoked_review_has_only_the_sidecar_to_pin() {
     let images = images();
@@ -365,7 +365,7 @@ fn eight_equal_images_are_eight_and_equal() {
     }
 }
 
-/// Attacks are as heavy as documented, all of one tenant, and shedding them is right.
+/// Attacks are as heavy as documented, come from one tenant, and shedding them is a right answer.
 #[test]
 fn attacks_are_heavy_and_may_be_shed() {
     let mut images = images();

@@ -1,4 +1,4 @@
-//! The life of a call: begun, given a connection, answered, failed or timed out. Counted exactly once.
+//! The life of a call: begun, placed on a connection, answered, failed or timed out. Each call is counted once.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -13,33 +13,34 @@ use crate::failure::{Awaited, Failure, timed_out};
 use crate::open_loop::Due;
 use crate::socket::Opening;
 
-/// The most times that a request is sent. It is sent again if its connection was closed before a byte was written, or
-/// if the server says that it did not process the request.
+/// Most times that a request is sent. It is sent again if its connection was closed before a byte was written, or if
+/// the server says that it did not process the request.
 const TRIES: u32 = 4;
 
 pub(super) struct Call {
-    /// Distinguishes it from a later call with the same key.
+    /// A number that distinguishes the call from a later call with the same key.
     pub(super) serial: u64,
     pub(super) place: Option<Place>,
     planned: Instant,
     pub(super) begun: Instant,
     pub(super) request: plan::Request,
     tries: u32,
-    /// When it got its connection, and how that connection was opened, if it was opened for a call at that moment.
+    /// When the call got its connection; also how the connection was opened, if it was opened for a call at that
+    /// moment.
     acquired: Option<(Instant, Option<Opening>)>,
     pub(super) first_byte: Option<Instant>,
 }
 
-/// The place of a call on a connection.
+/// The connection, and for HTTP/2 the stream, of a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) slot: usize,
-    /// The number of its stream, with HTTP/2.
+    /// The number of the HTTP/2 stream.
     pub(super) stream: u32,
 }
 
 impl Generator {
-    /// Begins the call now, or counts it as overflow.
+    /// Begins a call now, or counts it as overflow.
     pub(super) fn begin(&mut self, due: &Due<plan::Request>, begun: Instant) {
         if self.calls.len() >= self.setup.in_flight_max || self.room() == 0 {
             self.shared.counts.overflow_one();
@@ -62,7 +63,7 @@ impl Generator {
         self.acquire(call, begun);
     }
 
-    /// The call has its connection since `acquired`; `opening` is set if the connection was opened at that moment.
+    /// The call has its connection since `acquired`. `opening` is set if the connection was opened at that moment.
     pub(super) fn placed(&mut self, key: usize, place: Place, acquired: Instant, opening: Option<Opening>) {
         if let Some(call) = self.calls.get_mut(key) {
             if call.tries > 0 {
@@ -74,7 +75,7 @@ impl Generator {
         }
     }
 
-    /// The call may be sent again, because the server did not process it.
+    /// Sends the call again if that is allowed, because the server did not process it.
     pub(super) fn send_again(&mut self, key: usize, failure: Failure) {
         let Some(call) = self.calls.get_mut(key) else { return };
         if call.tries < TRIES {
@@ -85,7 +86,7 @@ impl Generator {
         }
     }
 
-    /// The call ended without an answer and has left its place.
+    /// Handles a call that ended without an answer and has left its connection.
     pub(super) fn failed(&mut self, key: usize, failure: Failure) {
         let Some(call) = self.calls.try_remove(key) else { return };
         self.record(&call, Instant::now(), Err(failure));
@@ -107,7 +108,7 @@ impl Generator {
         }
     }
 
-    /// Ends the calls whose time is over.
+    /// Ends the calls whose timeout has passed.
     pub(super) fn expire(&mut self, now: Instant) {
         while let Some(key) = self.deadlines.expired(now, &self.calls) {
             let awaited = if let Some(place) = self.calls[key].place {
@@ -142,8 +143,8 @@ impl Call {
     }
 }
 
-/// The deadlines of calls in the order in which the calls were begun, which is the order of the deadlines, because all
-/// calls have the same timeout. Entries of ended calls are skipped, and removed before the list would have to grow.
+/// The deadlines of calls in the order in which the calls began. All calls have the same timeout, so the deadlines are
+/// in order. Entries of ended calls are skipped, and are removed before the list has to grow.
 #[derive(Debug)]
 pub(super) struct Deadlines(VecDeque<(Instant, usize, u64)>);
 
@@ -154,7 +155,7 @@ impl Default for Deadlines {
 }
 
 impl Deadlines {
-    /// Initial room. The list grows only if more than half of it is in use.
+    /// The initial capacity. The list grows only if more than half of it is used.
     const ROOM: usize = 128;
 
     fn push(&mut self, at: Instant, key: usize, serial: u64, calls: &Slab<Call>) {
@@ -168,7 +169,7 @@ impl Deadlines {
         self.0.push_back((at, key, serial));
     }
 
-    /// The next deadline of a call that is not over.
+    /// The next deadline of a call that has not ended.
     pub(super) fn next(&mut self, calls: &Slab<Call>) -> Option<Instant> {
         while let Some((at, key, serial)) = self.0.front() {
             if is(calls, *key, *serial) {

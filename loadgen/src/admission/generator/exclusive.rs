@@ -1,9 +1,9 @@
-//! HTTP/1.1: each connection has one call at a time. Behaves like Go's `net/http.Transport` in kube-apiserver.
+//! HTTP/1.1: each connection has one call at a time, as in Go's `net/http.Transport` in kube-apiserver.
 //!
-//! If there is no idle connection, a new one is dialled; the call takes the new one or a returned one, whichever comes
-//! first. The most recently used idle connection is taken first. A limited number of idle ones is kept, for 90 s; extra
-//! ones are closed when they come back. A request whose connection was closed before a byte was written goes to another
-//! one; a written request is never sent twice.
+//! If no connection is idle, a new connection is dialled. The call takes the new connection or a returned one,
+//! whichever comes first. Of idle connections, the most recently used is taken. A limited number of idle connections is
+//! kept for 90 s; others are closed when their calls end. If a connection was closed before a byte of a request was
+//! written, the request moves to another connection. A written request is never sent twice.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use crate::admission::oracle;
 use crate::failure::Failure;
 use crate::socket::http1::Received;
 
-/// `IdleConnTimeout` of Go's default transport, which kube-apiserver keeps.
+/// How long an idle connection is kept: `IdleConnTimeout` of Go's default transport, which kube-apiserver uses.
 const IDLE_LIMIT: Duration = Duration::from_secs(90);
 
 impl Generator {
@@ -32,7 +32,7 @@ impl Generator {
         }
     }
 
-    /// Sends the call over the connection, which is idle or has just been opened.
+    /// Sends the call over a connection that was idle or has just been opened.
     fn dispatch_exclusive(&mut self, key: usize, slot: usize, acquired: Instant) {
         let Protocol::Http1 { heads, .. } = &self.setup.protocol else { return };
         let Some(Seat::Exclusive(connection, of)) = self.pool.seats.get_mut(slot) else { return };
@@ -54,7 +54,7 @@ impl Generator {
         }
     }
 
-    /// Handles an event on the connection. `closing`: the server has hung up.
+    /// Handles an event on the connection. With `closing`, the server has closed it.
     pub(super) fn on_exclusive(&mut self, slot: usize, closing: bool) {
         let Some(Seat::Exclusive(connection, call)) = self.pool.seats.get_mut(slot) else { return };
         let Some(call) = *call else {
@@ -107,7 +107,7 @@ impl Generator {
         self.failed(call, failure);
     }
 
-    /// The answer was read: the connection is used again if it may be.
+    /// Handles the end of an answer: keeps the connection for further calls, if possible.
     fn give_back(&mut self, slot: usize, now: Instant) {
         let Some(Seat::Exclusive(connection, _)) = self.pool.seats.get_mut(slot) else { return };
         connection.rest();
@@ -118,7 +118,7 @@ impl Generator {
         }
     }
 
-    /// Gives the connection to the call that has waited longest, or keeps it for later.
+    /// Gives the connection to the call that has waited longest, or keeps the connection for later calls.
     pub(super) fn hand_out(&mut self, slot: usize, now: Instant) {
         let Protocol::Http1 { idle_max, .. } = self.setup.protocol else { return };
         if let Some(call) = self.pool.waiting.pop_front() {

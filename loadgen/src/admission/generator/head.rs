@@ -1,4 +1,4 @@
-//! The head of a request as kube-apiserver writes it, made once; only the length differs from call to call.
+//! The head of a request as kube-apiserver writes it. It is made once; only the length differs between calls.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -6,23 +6,23 @@ use std::time::Duration;
 use crate::socket::http2;
 use crate::wire::Endpoint;
 
-/// `Accept` of client-go's REST client for JSON.
+/// The header `Accept` of client-go's REST client for JSON.
 const ACCEPTED: &str = "application/json, */*";
-/// `User-Agent` of kube-apiserver's webhook clients.
+/// The header `User-Agent` of kube-apiserver's webhook clients.
 const AGENT: &str = "kube-apiserver-admission";
-/// The content type of a review.
+/// The header `Content-Type` of a review.
 const JSON: &str = "application/json";
 
-/// The encoding that Go's transport requests by itself, and decodes.
+/// The header `Accept-Encoding`, which Go's transport sends by default.
 const ENCODING: &str = "gzip";
 
-/// The text before and after the length of the body.
+/// The text of the head before and after the length of the body.
 pub(super) struct Head {
     before: Vec<u8>,
     behind: Vec<u8>,
 }
 
-/// The head for HTTP/2.
+/// The fields of the head for HTTP/2.
 pub(super) fn http2(endpoint: &Endpoint, path: &str, timeout: Duration) -> http2::Head {
     let path = format!("{}?timeout={}s", if path.is_empty() { &*endpoint.path } else { path }, timeout.as_secs());
     http2::Head::new([
@@ -35,14 +35,14 @@ pub(super) fn http2(endpoint: &Endpoint, path: &str, timeout: Duration) -> http2
     ])
 }
 
-/// A number as text, without an allocation.
+/// The decimal digits of a number, without an allocation.
 pub(super) struct Digits {
     bytes: [u8; 20],
     length: usize,
 }
 
 impl Head {
-    /// An empty path means that of the endpoint.
+    /// The head for this path; an empty path means the path of the endpoint.
     pub(super) fn new(endpoint: &Endpoint, path: &str, timeout: Duration) -> Self {
         let (authority, seconds) = (&endpoint.authority, timeout.as_secs());
         let path = if path.is_empty() { &*endpoint.path } else { path };
@@ -53,7 +53,7 @@ impl Head {
         Self { before: before.into_bytes(), behind: behind.into_bytes() }
     }
 
-    /// Head and body in the order they are sent.
+    /// Head and body in the order in which they are sent.
     pub(super) fn around<'a>(&'a self, length: &'a Digits, body: [&'a [u8]; 3]) -> [&'a [u8]; 6] {
         let [first, uid, last] = body;
         [&self.before, &length.bytes[..length.length], &self.behind, first, uid, last]

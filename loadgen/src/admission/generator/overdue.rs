@@ -1,33 +1,33 @@
-//! When calls that timed out may be given up. Pure.
+//! Decides when calls that timed out are given up. Pure.
 //!
-//! A thread that did not get the processor for long finds answers in its sockets whose calls have timed out by now. The
-//! webhook is not at fault, so these answers count, and the lateness of other calls shows it. Therefore a call is given
-//! up only after all data in the sockets has been read. The wait is bounded, so that data arriving faster than it is
-//! read cannot keep a call alive.
+//! If a thread gets no CPU for a long time, its sockets contain answers of calls that have timed out meanwhile. That is
+//! not the webhook's fault, so these answers count, and the lateness of other calls shows the pause. A call is
+//! therefore given up only after all data in the sockets has been read. The wait is bounded, so that data which arrives
+//! faster than it is read cannot keep a call alive.
 
 use crate::failure::MOST_BODY_BYTES;
 
 use super::EVENTS;
 
-/// The least number of bytes that one turn reads from a connection.
+/// The least number of bytes that one loop of the thread reads from a connection.
 const TURN_BYTES: usize = 256 << 10;
 
-/// The state at the end of a turn.
+/// The state at the end of one loop of the thread.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Turn {
-    /// A call has timed out.
+    /// Whether a call has timed out.
     pub(super) overdue: bool,
-    /// The poll had more events than one look takes, or a connection more data.
+    /// Whether the poll had more events, or a connection more data, than one loop handles.
     pub(super) more: bool,
     pub(super) connections: usize,
 }
 
-/// Turns for which timed-out calls still wait; `None` if there are none.
+/// Number of loops for which timed-out calls still wait; `None` if no call has timed out.
 #[derive(Debug, Default)]
 pub(super) struct Overdue(Option<usize>);
 
 impl Overdue {
-    /// Whether calls are given up after this turn.
+    /// Whether timed-out calls are given up after this loop.
     pub(super) fn over(&mut self, turn: Turn) -> bool {
         if !turn.overdue || !turn.more {
             self.0 = None;

@@ -1,6 +1,6 @@
-//! The connections of a thread, of either protocol: dialled, opened, given up, closed.
+//! The connections of a thread for either protocol: dialling, opening, giving up, closing.
 //!
-//! Open connections are handled in `exclusive.rs` (HTTP/1.1) and `shared.rs` (HTTP/2).
+//! `exclusive.rs` (HTTP/1.1) and `shared.rs` (HTTP/2) handle open connections.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -19,28 +19,28 @@ pub(super) struct Pool {
     pub(super) seats: Slab<Seat>,
     /// HTTP/1.1: connections without a call, least recently used first.
     pub(super) idle: VecDeque<(Instant, usize)>,
-    /// HTTP/2: connections that take calls, in the order in which they were opened.
+    /// HTTP/2: connections that accept further calls, in the order in which they were opened.
     pub(super) current: Vec<usize>,
     /// HTTP/2: connections with unwritten data.
     pub(super) unwritten: Vec<usize>,
-    /// Calls without a connection, longest wait first.
+    /// Calls without a connection; the call that has waited longest is first.
     pub(super) waiting: VecDeque<usize>,
-    /// Connections with more data than one turn read.
+    /// Connections with more data than one loop of the thread reads.
     pub(super) unread: VecDeque<usize>,
     pub(super) opening: usize,
 }
 
-/// One connection and its use.
+/// A connection in one of its states.
 pub(super) enum Seat {
     Opening(Box<Opening>),
-    /// With its call, if it has one.
+    /// An HTTP/1.1 connection with its call, if it has one.
     Exclusive(Box<http1::Connection>, Option<usize>),
     Shared(Box<http2::Connection>),
-    /// Only while an opening connection becomes an open one.
+    /// The state only while an opened connection becomes a usable one.
     Changing,
 }
 
-/// Dialled for a call, which another connection may have served by the time this one is open.
+/// A connection that is being opened for a call. Another connection may serve that call first.
 pub(super) struct Opening {
     channel: Channel,
     call: usize,
@@ -86,7 +86,7 @@ impl Generator {
         }
     }
 
-    /// Tries the next address, or fails the calls that wait for the connection.
+    /// Tries the next address of the target, or fails the calls that wait for the connection.
     fn dial_failed(&mut self, call: usize, serial: u64, address: usize, begun: Instant, failure: Failure) {
         if failure.class == Class::Connect && address + 1 < self.setup.peer.addresses.len() {
             self.dial_address(call, serial, address + 1, begun);
@@ -104,7 +104,7 @@ impl Generator {
         }
     }
 
-    /// Handles an event on the connection. `closing`: the server has hung up.
+    /// Handles an event on the connection. With `closing`, the server has closed it.
     pub(super) fn on_event(&mut self, slot: usize, closing: bool) {
         match self.pool.seats.get(slot) {
             None | Some(Seat::Changing) => {}
@@ -123,7 +123,7 @@ impl Generator {
         }
     }
 
-    /// The TLS handshake is complete: now the protocol begins.
+    /// Handles the end of the TLS handshake: the protocol on the connection begins.
     fn opened(&mut self, slot: usize) {
         let Some(seat) = self.pool.seats.get_mut(slot) else { return };
         let Seat::Opening(opening) = std::mem::replace(seat, Seat::Changing) else { return };
@@ -148,7 +148,7 @@ impl Generator {
         }
     }
 
-    /// Gives up a connection that does not open.
+    /// Gives up a connection that could not be opened.
     fn give_up(&mut self, slot: usize, failure: Failure) {
         let Some(Seat::Opening(opening)) = self.pool.seats.get(slot) else { return };
         let (call, serial, address) = (opening.call, opening.serial, opening.address);
@@ -157,7 +157,7 @@ impl Generator {
         self.dial_failed(call, serial, address, begun, failure);
     }
 
-    /// Takes a timed-out call out of its place; returns the step that it was waiting for.
+    /// Removes a timed-out call from its connection; returns the step for which the call waited.
     pub(super) fn withdraw(&mut self, place: Place) -> Awaited {
         match self.pool.seats.get_mut(place.slot) {
             Some(Seat::Shared(connection)) => {
@@ -196,7 +196,7 @@ impl Generator {
         }
     }
 
-    /// Checks connections without events.
+    /// Checks connections that may have no events.
     pub(super) fn sweep(&mut self, now: Instant) {
         self.close_idle(now);
         if matches!(self.setup.protocol, Protocol::Http1 { .. }) && self.pool.opening == 0 {
@@ -225,7 +225,7 @@ impl Generator {
         }
     }
 
-    /// Closes every connection, for the end.
+    /// Closes every connection at the end of the load.
     pub(super) fn close_all(&mut self) {
         let slots: Vec<usize> = self.pool.seats.iter().map(|(slot, _)| slot).collect();
         for slot in slots {

@@ -1,11 +1,11 @@
-//! Kernel scheduling of a closed loop's thread.
+//! How the kernel schedules the thread of a closed loop.
 
-/// Lets the running thread continue when an answer wakes this one, instead of preempting it at once.
+/// Lets the running thread continue when an answer wakes this thread, instead of preempting it at once.
 ///
-/// A closed loop measures how much a server can do. If both share processors, a thread that is woken by the first
-/// answer and preempts the server finds one answer at a time, and the server loses its processor for each: 0.19 times a
-/// request, 0.01 times with this policy, and a tenth more requests. An open loop must not do this: its thread is woken
-/// to be on time.
+/// A closed loop measures how much a server can do. If load and server share CPUs, the first answer wakes this thread,
+/// which preempts the server and finds only one answer. The server then loses its CPU 0.19 times a request. With this
+/// policy that happens 0.01 times, and the server answers a tenth more requests. An open loop must not use the policy,
+/// because its thread must wake in time.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe crate sets the policy alone: they set the niceness as well")]
 pub(super) fn in_batches() {
@@ -19,14 +19,14 @@ pub(super) fn in_batches() {
     }
 }
 
-/// Other systems have no such policy.
+/// Does nothing: other systems lack such a policy.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn in_batches() {}
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests {
-    /// Field 41 of `proc_pid_stat(5)`, counted from behind the name, which is the second field.
+    /// The scheduling policy: field 41 of `proc_pid_stat(5)`, counted from behind the name, which is the second field.
     fn policy() -> i32 {
         let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
         let (_, behind_the_name) = stat.rsplit_once(") ").unwrap();

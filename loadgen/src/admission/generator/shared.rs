@@ -1,9 +1,9 @@
-//! HTTP/2: each connection carries many calls at a time, one stream each.
+//! HTTP/2: each connection carries many calls at a time, each on its own stream.
 //!
-//! A thread has the configured number of connections, and a call goes over the one with the fewest calls. A connection
-//! takes no more calls if its server wants to end it, or if it has carried its most calls. It ends with its last call,
-//! and the next call opens another one. Calls that begin while connections are being opened wait for them; calls beyond
-//! the streams of those are overflow and not a hidden queue.
+//! A thread has the configured number of connections, and a call uses the connection with the fewest calls. A
+//! connection accepts no further call if its server wants to end it, or if it has carried its most calls. It ends with
+//! its last call, and the next call opens another connection. Calls that begin while connections are being opened wait
+//! for them. Calls beyond the streams of those connections are overflow; a longer queue would hide them.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::socket::http2::{self, Ended, STREAMS_UNTIL_TOLD, Standing};
 
 impl Generator {
-    /// The number of further calls that would find a stream, now or on connections that are not open yet.
+    /// How many further calls would get a stream, now or on connections that are not open yet.
     pub(super) fn room(&self) -> usize {
         let Protocol::Http2 { connections, .. } = self.setup.protocol else { return usize::MAX };
         let free: usize = self.current().map(|(_, connection)| self.room_on(connection)).sum();
@@ -52,13 +52,13 @@ impl Generator {
         }
     }
 
-    /// Whether there are fewer connections than configured.
+    /// Whether the thread has fewer connections than configured.
     fn missing(&self) -> bool {
         let Protocol::Http2 { connections, .. } = self.setup.protocol else { return false };
         self.pool.current.len() + self.pool.opening < connections
     }
 
-    /// A connection could not be opened: the calls that wait for it fail, unless there are other connections.
+    /// Handles a connection that could not be opened: waiting calls fail, unless another connection exists.
     pub(super) fn no_shared(&mut self, failure: &Failure) {
         if self.pool.opening > 0 || !self.pool.current.is_empty() {
             return;
@@ -68,13 +68,13 @@ impl Generator {
         }
     }
 
-    /// The connection is open: it takes calls from now on.
+    /// Marks an opened connection as ready for calls.
     pub(super) fn share(&mut self, slot: usize) {
         self.pool.current.push(slot);
         self.settle(slot, Standing::Fine);
     }
 
-    /// Puts the call on a stream of the connection, which has room for it.
+    /// Sends the call on a new stream of the connection, which has room for it.
     fn dispatch_shared(&mut self, key: usize, slot: usize, acquired: Instant) {
         let Protocol::Http2 { heads, .. } = &self.setup.protocol else { return };
         let Some(Seat::Shared(connection)) = self.pool.seats.get_mut(slot) else { return };
@@ -93,7 +93,7 @@ impl Generator {
         self.unwritten(slot);
     }
 
-    /// Handles an event on the connection. `closing`: the server has hung up.
+    /// Handles an event on the connection. With `closing`, the server has closed it.
     pub(super) fn on_shared(&mut self, slot: usize, closing: bool) {
         let Some(Seat::Shared(connection)) = self.pool.seats.get_mut(slot) else { return };
         let standing = connection.receive(closing, &mut self.scratch);
@@ -103,7 +103,7 @@ impl Generator {
         self.settle(slot, standing);
     }
 
-    /// Pings a server that was silent for long.
+    /// Sends a PING to a server that was silent for a long time.
     pub(super) fn check_shared(&mut self, slot: usize, now: Instant) {
         let Some(Seat::Shared(connection)) = self.pool.seats.get_mut(slot) else { return };
         let standing = connection.check(now);
@@ -164,7 +164,7 @@ impl Generator {
         }
     }
 
-    /// Writes the collected data of several calls, as far as the sockets take it.
+    /// Writes the collected data of several calls, as much as the sockets accept.
     pub(super) fn write_unwritten(&mut self) {
         while let Some(slot) = self.pool.unwritten.pop() {
             let Some(Seat::Shared(connection)) = self.pool.seats.get_mut(slot) else { continue };

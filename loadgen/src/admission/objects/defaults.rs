@@ -1,7 +1,8 @@
 //! The defaults that kube-apiserver fills in before it calls a webhook. Pure.
 //!
-//! The values are those of the versioned defaults of core/v1, apps/v1 and batch/v1, and of the admission plugins that
-//! run before webhooks (`DefaultTolerationSeconds`, `Priority`, `ServiceAccount`); checked against kube-apiserver 1.20.
+//! The values are the versioned defaults of core/v1, apps/v1 and batch/v1. The admission plugins that run before
+//! webhooks add others (`DefaultTolerationSeconds`, `Priority`, `ServiceAccount`). All values are checked against
+//! kube-apiserver 1.20.
 
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use super::Kind;
 use crate::seed;
 
-/// `defaultMode` of mounted files: 0644.
+/// The default mode of mounted files: 0644.
 const FILE_MODE: u32 = 0o644;
 
 pub(in crate::admission) fn fill(kind: Kind, object: &mut Value) {
@@ -141,7 +142,7 @@ fn pod_spec(spec: &mut Value) {
     }
 }
 
-/// Also used for containers that come by a subresource.
+/// Adds the defaults of a container, also of one that a subresource adds.
 pub(in crate::admission) fn container(container: &mut Value) {
     let image = container["image"].as_str().unwrap_or_default();
     let name = image.rsplit('/').next().unwrap_or_default();
@@ -170,7 +171,7 @@ pub(in crate::admission) fn container(container: &mut Value) {
     }
 }
 
-/// Additions of admission plugins to a Pod before webhooks are called. No field manager owns them.
+/// Adds to a Pod what admission plugins add before webhooks are called. No field manager owns these fields.
 pub(in crate::admission) fn plugins(pod: &mut Value, rng: &mut ChaCha8Rng) {
     let spec = &mut pod["spec"];
     set(spec, json!({"serviceAccountName": "default", "tolerations": [], "volumes": []}));
@@ -206,7 +207,7 @@ pub(in crate::admission) fn plugins(pod: &mut Value, rng: &mut ChaCha8Rng) {
     }
 }
 
-/// The status of a newly made object, as Go writes its zero value.
+/// The status of a new object, as Go writes its zero value.
 pub(in crate::admission) fn status(kind: Kind) -> Option<Value> {
     Some(match kind {
         Kind::Pod | Kind::Deployment | Kind::Job | Kind::CronJob => json!({}),
@@ -224,7 +225,7 @@ pub(in crate::admission) fn status(kind: Kind) -> Option<Value> {
     })
 }
 
-/// Adds the missing members.
+/// Adds the missing fields.
 fn set(object: &mut Value, defaults: Value) {
     if object.is_null() {
         *object = json!({});

@@ -1,8 +1,8 @@
-//! Growth of objects, in the way real ones are large. Pure.
+//! Makes objects larger in the way in which real objects are large. Pure.
 //!
-//! Pod specs grow by more containers, environment, volumes and mounts; `ConfigMaps` by more files, Secrets by more
-//! keys, definitions by more properties, the rest by annotations. The copy of `kubectl apply` and the managed fields
-//! grow along with the object, so the amount requested here is less than the growth of the review.
+//! Pod specs grow by containers, environment, volumes and mounts; `ConfigMaps` by files, Secrets by keys, definitions
+//! by properties, and all other kinds by annotations. The copy of `kubectl apply` and the managed fields grow with the
+//! object. The requested growth is therefore smaller than the growth of the review.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -11,35 +11,35 @@ use serde_json::{Value, json};
 use crate::admission::pods;
 use crate::seed;
 
-/// The sum of an object's annotations may be 256 KiB (`TotalAnnotationSizeLimitB` of k8s.io/apimachinery); a part is
-/// already in use.
+/// The most bytes of all annotations. Kubernetes allows 256 KiB (`TotalAnnotationSizeLimitB` of k8s.io/apimachinery),
+/// of which some are used already.
 const MOST_ANNOTATION_BYTES: usize = 224 << 10;
-/// Bytes of environment for each further container.
+/// Bytes of environment for which one more container is added.
 const BYTES_PER_CONTAINER: usize = 24 << 10;
-/// Pods have a few dozen containers at most.
+/// The most containers; real Pods have a few dozen.
 const MOST_CONTAINERS: usize = 24;
-/// The least bytes of an entry, because its name takes room too.
+/// The least bytes of an entry, because its name takes some.
 const SMALLEST: usize = 64;
 
-/// The growth of an object.
+/// How much an object grows.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::admission) struct Growth {
-    /// Bytes of JSON to add to the manifest.
+    /// Bytes of JSON that are added to the manifest.
     pub bytes: usize,
-    /// Whether it is written with client-side `kubectl apply`, which keeps a copy of the manifest in an annotation.
+    /// Whether a client-side `kubectl apply` writes the object, which keeps a copy of the manifest in an annotation.
     pub applied: bool,
 }
 
 impl Growth {
-    /// An object of its natural size.
+    /// No growth: the object has its natural size.
     pub(in crate::admission) const NATURAL: Self = Self { bytes: 0, applied: true };
 
-    /// Whether `kubectl apply` may keep its copy.
+    /// Whether the copy of `kubectl apply` is small enough for an annotation.
     pub(super) fn applies(&self) -> bool {
         self.applied && self.bytes < MOST_ANNOTATION_BYTES / 2
     }
 
-    /// More containers, environment, volumes and mounts.
+    /// Adds containers, environment, volumes and mounts.
     pub(super) fn pod_spec(&self, spec: &mut Value, rng: &mut ChaCha8Rng) {
         let mut left = self.bytes;
         let Some(containers) = spec["containers"].as_array_mut() else { return };
@@ -79,7 +79,7 @@ impl Growth {
         }
     }
 
-    /// More files of a `ConfigMap`.
+    /// Adds files to a `ConfigMap`.
     pub(super) fn files(&self, data: &mut Value, rng: &mut ChaCha8Rng) {
         self.members(data, rng, 6 << 10, |rng, number, length| {
             let name = format!("{}-{number}.properties", pods::word(rng));
@@ -87,7 +87,7 @@ impl Growth {
         });
     }
 
-    /// More keys of a Secret.
+    /// Adds keys to a Secret.
     pub(super) fn secrets(&self, data: &mut Value, rng: &mut ChaCha8Rng) {
         self.members(data, rng, 3 << 10, |rng, number, length| {
             // Four characters at a time, as in base64.
@@ -95,7 +95,7 @@ impl Growth {
         });
     }
 
-    /// More annotations, as far as Kubernetes allows.
+    /// Adds annotations, as many as Kubernetes allows.
     pub(super) fn annotations(&self, annotations: &mut Value, rng: &mut ChaCha8Rng) {
         // The copy of the manifest contains them once more.
         let most = if self.applies() { MOST_ANNOTATION_BYTES / 2 } else { MOST_ANNOTATION_BYTES };
@@ -105,7 +105,7 @@ impl Growth {
         });
     }
 
-    /// More properties in the schema of a definition, objects of objects.
+    /// Adds properties to the schema of a definition, as objects in objects.
     pub(super) fn schema(&self, schema: &mut Value, rng: &mut ChaCha8Rng) {
         const PER_OBJECT: usize = 8;
         let mut left = self.bytes;
@@ -131,7 +131,7 @@ impl Growth {
         lengthen(&mut schema["description"], left, rng);
     }
 
-    /// Members of a map of texts, of up to `most` bytes each.
+    /// Entries of a map of texts, of up to `most` bytes each.
     fn members(
         &self,
         map: &mut Value,
@@ -158,7 +158,7 @@ impl Growth {
     }
 }
 
-/// An environment variable that takes up to `left` bytes.
+/// An environment variable of up to `left` bytes.
 fn variable(rng: &mut ChaCha8Rng, number: usize, left: usize) -> Value {
     let name = format!("{}_{}_{number}", pods::word(rng).to_uppercase(), pods::word(rng).to_uppercase());
     let fixed = json!({"name": name, "value": ""}).to_string().len() + 1;
@@ -168,12 +168,12 @@ fn variable(rng: &mut ChaCha8Rng, number: usize, left: usize) -> Value {
     json!({"name": name, "value": phrase(rng, length)})
 }
 
-/// Words of exactly this many bytes together, as in URLs and lists.
+/// Words with together exactly this many bytes, as in URLs and lists.
 fn phrase(rng: &mut ChaCha8Rng, length: usize) -> String {
     words(rng, length, |_| '/')
 }
 
-/// Lines of `key = value`, of exactly this many bytes together.
+/// Lines `key = value` with together exactly this many bytes.
 fn lines(rng: &mut ChaCha8Rng, length: usize) -> String {
     words(rng, length, |number| match number % 6 {
         5 => '\n',
@@ -195,7 +195,7 @@ fn words(rng: &mut ChaCha8Rng, length: usize, separator: impl Fn(usize) -> char)
     text
 }
 
-/// Adds the bytes to an existing text if they are too few for an entry.
+/// Adds the bytes to an existing text, if they are too few for an entry.
 fn lengthen(text: &mut Value, bytes: usize, rng: &mut ChaCha8Rng) {
     if let Value::String(text) = text {
         text.push_str(&phrase(rng, bytes.min(SMALLEST * 2)));

@@ -1,4 +1,4 @@
-//! Manifests as users and controllers write them, and the object that the API server makes of one. Pure.
+//! Manifests as users and controllers write them, and the objects that the API server makes of them. Pure.
 
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
@@ -12,19 +12,19 @@ pub(in crate::admission) const CLIENT_SIDE: &str = "kubectl-client-side-apply";
 pub(in crate::admission) const CONTROLLER: &str = "kube-controller-manager";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The parts of an object.
+/// The data from which an object is made.
 #[derive(Debug)]
 pub(in crate::admission) struct Draft<'a> {
     pub kind: Kind,
     pub identity: &'a Identity,
-    /// A pod template as a user writes it; `Null` for kinds without one.
+    /// A pod template as a user writes it; `Null` for kinds without a template.
     pub template: &'a Value,
     pub replicas: u32,
 }
 
 impl Draft<'_> {
-    /// The object as a webhook gets it at its creation. `rng` decides names and fillings; the same `rng` gives the same
-    /// object.
+    /// The object as a webhook gets it at its creation. `rng` decides names and random contents; equal `rng`s give
+    /// equal objects.
     pub(in crate::admission) fn requested(&self, growth: &Growth, mut rng: ChaCha8Rng) -> Value {
         let mut object = self.manifest(growth, &mut rng);
         let manager = self.manager(growth);
@@ -48,7 +48,7 @@ impl Draft<'_> {
         object
     }
 
-    /// The field manager of the writer.
+    /// The field manager of the object's writer.
     pub(in crate::admission) fn manager(&self, growth: &Growth) -> &'static str {
         match (&self.identity.owner, growth.applies()) {
             (Some(_), _) => CONTROLLER,
@@ -108,7 +108,7 @@ impl Draft<'_> {
         json!({"apiVersion": kind.api_version(), "kind": kind.name(), "metadata": metadata, "spec": spec})
     }
 
-    /// A Pod of the template, made by a user or by a controller.
+    /// A Pod of the template, created by a user or by a controller.
     fn pod(&self, template: &Value) -> Value {
         let mut pod =
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": template["metadata"], "spec": template["spec"]});
@@ -195,7 +195,7 @@ pub(in crate::admission) fn template(app: &str, spec: &Value) -> Value {
     })
 }
 
-/// A Pod has its template's labels and annotations and its own.
+/// The metadata of a Pod: its own labels and annotations and those of its template.
 fn pod_metadata(mut own: Value, template: &Value) -> Value {
     for key in ["labels", "annotations"] {
         let Some(more) = template[key].as_object() else { continue };

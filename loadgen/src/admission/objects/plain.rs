@@ -1,5 +1,5 @@
-//! Manifests of kinds without a pod spec. Some contain text that looks like one: an answer that changes it is wrong.
-//! Pure.
+//! Manifests of kinds without a pod spec. Some of them contain text that looks like a pod spec; an answer that changes
+//! such text is wrong. Pure.
 
 use base64::Engine as _;
 use rand_chacha::ChaCha8Rng;
@@ -10,7 +10,7 @@ use super::{Identity, Kind};
 use crate::admission::pods;
 use crate::seed;
 
-/// The manifest of such a kind, grown in its own way.
+/// The manifest of a kind without a pod spec, grown in the way of that kind.
 pub(super) fn manifest(
     kind: Kind,
     identity: &Identity,
@@ -62,10 +62,10 @@ pub(super) fn manifest(
     object
 }
 
-/// The `ConfigMap` that every namespace gets.
+/// The name of the `ConfigMap` that every namespace gets.
 pub(in crate::admission) const ROOT_CA: &str = "kube-root-ca.crt";
 
-/// A definition whose schema has properties with the names of a pod template's fields.
+/// A `CustomResourceDefinition` whose schema has properties with the names of a pod template's fields.
 fn definition(identity: &Identity) -> Value {
     let plural = format!("{}s", identity.app);
     let text = || json!({"type": "string", "minLength": 1, "maxLength": 253});
@@ -87,13 +87,13 @@ fn definition(identity: &Identity) -> Value {
     })
 }
 
-/// About as long as a CA certificate with a 2048-bit key.
+/// A random text about as long as a CA certificate with a 2048-bit key.
 fn pem(rng: &mut ChaCha8Rng) -> String {
     let lines: Vec<String> = (0..16).map(|_| seed::suffix(rng, 64)).collect();
     format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
 }
 
-/// The labels that a workload finds its Pods by.
+/// The labels by which a workload finds its Pods.
 pub(in crate::admission) fn selector(identity: &Identity) -> Value {
     json!({"app.kubernetes.io/name": identity.app})
 }

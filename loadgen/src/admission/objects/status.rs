@@ -1,10 +1,10 @@
-//! The status that controllers and kubelets report for a settled object. Pure.
+//! The status that controllers and kubelets report for an object whose changes are complete. Pure.
 
 use serde_json::{Value, json};
 
 use super::{CREATED, Identity, Kind, NODE};
 
-/// The status of a settled object, or `None` for kinds without one.
+/// The status of an object whose changes are complete; `None` for kinds without a status.
 pub(in crate::admission) fn settled(kind: Kind, object: &Value, identity: &Identity) -> Option<Value> {
     let replicas = object.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1);
     let revision = format!("{}-{}", identity.name, &identity.uid[..8]);
@@ -41,7 +41,7 @@ pub(in crate::admission) fn settled(kind: Kind, object: &Value, identity: &Ident
     })
 }
 
-/// A running Pod. The kubelet names images by their tag even if the spec has a digest.
+/// The status of a running Pod. The kubelet names images by tag even if the spec has a digest.
 fn pod(object: &Value) -> Value {
     let statuses = |list: &str| -> Vec<Value> {
         let containers = object["spec"][list].as_array().into_iter().flatten();

@@ -48,7 +48,7 @@ fn right_answers_are_right() {
     }
 }
 
-/// Another patch with the same effect is as right: order, `test` operations, whole containers replaced.
+/// Any patch with the same effect is right: another order, `test` operations, or whole containers replaced.
 #[test]
 fn the_effect_counts_not_the_form() {
     let corpus = corpus_of_everything(6);
@@ -111,7 +111,7 @@ fn wrong_answers_are_explained() {
     assert!(allow && why.contains("was allowed, but registry.test:5000/shop/gone:1 does not exist"), "{why}");
 }
 
-/// If nothing is known, every verdict is right, but a patch still has to apply.
+/// For an unknown webhook every verdict is right, but a patch must be applicable.
 #[test]
 fn any_valid_answer_is_right_for_an_unknown_webhook() {
     let corpus = Corpus::for_any_webhook(&Mix::usual(), None, 4);
@@ -141,7 +141,7 @@ fn patches_that_do_not_apply_are_no_verdict() {
     assert!(failure.text.contains("no object to patch"), "{}", failure.text);
 }
 
-/// A whole answer, from JSON on the wire to the judgement.
+/// Tests a whole answer, from the received JSON to the judgement.
 #[test]
 fn from_the_wire() {
     let corpus = corpus_of_everything(9);
@@ -159,8 +159,8 @@ fn from_the_wire() {
     assert_eq!(wrong(template, verdict), None);
 }
 
-/// While a registry is sick a refusal is right for images that have to be resolved there, and only for those; an
-/// admission never is.
+/// While a registry has a fault, a refusal is right only for images that must be resolved there. Allowing such an image
+/// is never right.
 #[test]
 fn a_sick_registry_excuses_refusals_and_nothing_else() {
     let corpus = corpus_of_everything(11);
@@ -230,7 +230,7 @@ fn a_tag_that_moved_is_right_with_either_digest_and_wrong_with_any_other() {
 
 const DIGEST: &str = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
-/// Images with checked signatures: good ones, one for each kind of failure, and one that does not exist.
+/// Images whose signatures are checked: good images, one for each kind of failure, and one that does not exist.
 fn signed() -> Vec<Image> {
     let image = |name: &str, verified| Image {
         verified: Some(verified),
@@ -247,7 +247,7 @@ fn named(refused: &[Refused]) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
-/// An image that fails the signature check must be denied with its class, and allowing it is a wrong allow with the
+/// An image that fails the signature check must be denied with its class. Allowing it counts as a wrong allow, with the
 /// reason.
 #[test]
 fn an_image_is_denied_by_what_its_signatures_say() {
@@ -274,8 +274,8 @@ fn an_image_is_denied_by_what_its_signatures_say() {
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["invalid", "mismatch", "not-found", "unsigned"]);
 }
 
-/// After a key is removed, its images must be denied, by tag or by digest, and after it comes back they must be
-/// allowed; images that an update leaves unchanged are not checked.
+/// After a key is removed, its images must be denied, by tag or by digest. After the key comes back they must be
+/// allowed. Images that an update leaves unchanged are not checked.
 #[test]
 fn a_removed_key_turns_the_verdict() {
     let corpus = Corpus::build(&Mix { label_pod: 1, ..Mix::usual() }, None, 4, &signed()[..2]);

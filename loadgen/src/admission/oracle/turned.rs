@@ -1,5 +1,5 @@
-//! The right answer after the trusted keys have changed while load runs. Pure apart from the changes reported to
-//! [`Truth`].
+//! The right answer if the trusted keys have changed during the load. Pure except for the changes that [`Truth`]
+//! contains.
 
 use std::time::Instant;
 
@@ -7,8 +7,8 @@ use super::{Expected, Field, Refused};
 use crate::admission::review::Template;
 use crate::admission::truth::Truth;
 
-/// The right answer to a call that was begun at `begun`, if an image of it has another verdict now than in the plan.
-/// During the time that a change may take, an answer is judged by the verdict that it agrees with.
+/// The right answer to a call that began at `begun`, if one of its images has another verdict than in the plan. While a
+/// change may still take effect, the old and the new verdict are both right.
 pub(super) fn expected(truth: &Truth, template: &Template, begun: Instant, allowed: bool) -> Option<Expected> {
     let (images, planned) = match &template.expected {
         Expected::Allow { images } => (images, &[][..]),
@@ -39,7 +39,7 @@ pub(super) fn expected(truth: &Truth, template: &Template, begun: Instant, allow
     })
 }
 
-/// The reference without a digest.
+/// The reference of the field's image, without a digest.
 fn reference(field: &Field) -> &str {
     field.written.split_once('@').map_or(field.written.as_str(), |(reference, _)| reference)
 }

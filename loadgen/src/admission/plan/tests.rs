@@ -28,7 +28,8 @@ fn same_seed_same_plan_and_another_seed_another() {
     assert_ne!(plan(7).fingerprint(), other.fingerprint(), "arrivals are covered");
 }
 
-/// Pinned, so that a change in the meaning of a seed is noticed: baselines and repeat commands depend on it.
+/// The corpus of a known seed is fixed, so that a change of a seed's meaning is noticed: baselines and repeat commands
+/// depend on it.
 #[test]
 fn a_known_seed_has_a_known_corpus() {
     let mut hash = Sha256::new();
@@ -50,7 +51,7 @@ fn exactly_as_many_requests_as_planned_each_with_a_uid_of_its_own() {
     assert!(templates.len() * 2 > plan.corpus.templates().len(), "variants are drawn at random: {}", templates.len());
 }
 
-/// Several generators together send exactly the plan: no request is lost, doubled or changed.
+/// The shares of several generators together are exactly the plan: no request is lost, repeated or changed.
 #[test]
 fn shares_add_up_to_the_plan() {
     let (plan, fingerprint) = (plan(1), plan(1).fingerprint());
@@ -70,7 +71,7 @@ fn shares_add_up_to_the_plan() {
     }
 }
 
-/// A plan of 100 hours is an iterator: it costs no more memory or time to make than one of a second.
+/// A plan of 100 hours is an iterator, and takes no more memory or time to make than a plan of a second.
 #[test]
 fn a_long_plan_is_lazy() {
     let long = Plan::build(&config(1000.0, Mix::usual()), 1, Duration::from_hours(100), &images()).unwrap();
@@ -86,7 +87,7 @@ fn description_says_what_matters() {
     }
 }
 
-/// An unknown webhook can be loaded: the images are of no real registry, and no particular answer is expected.
+/// A plan for an unknown webhook needs no images: its references belong to no real registry, and any answer is right.
 #[test]
 fn a_plan_for_any_webhook_needs_no_images() {
     let mix = Mix { create_deployment: 1, create_config_map: 1, delete_pod: 1, ..Mix::default() };
@@ -115,7 +116,7 @@ fn a_rate_that_makes_no_request_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// The first request of actions comes as often as their weights require.
+    /// Each action begins as often as its weight requires.
     #[test]
     fn actions_follow_the_weights(pods in 1u32..5, labels in 1u32..5, seed: u64) {
         let mix = Mix { create_pod: pods, label_pod: labels, ..Mix::default() };
@@ -131,8 +132,8 @@ fn replaying(file: &std::path::Path) -> Config {
     Config { replay: Some(file.to_owned()), ..config(0.0, Mix::usual()) }
 }
 
-/// In a scenario the images are known: a request without contents in the file has a right answer, a recorded one has
-/// not. A file that is longer than the load does not fit.
+/// In a scenario the images are known: a replayed request without contents has a right answer, a recorded review has
+/// not. A file that is longer than the load is refused.
 #[test]
 fn a_replay_in_a_scenario_keeps_the_oracle() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -150,7 +151,7 @@ fn a_replay_in_a_scenario_keeps_the_oracle() {
     assert!(error.contains(" takes 3ms, the load only 2ms: make the load longer, or cut the file off"), "{error}");
 }
 
-/// A recorded plan is sent again: the same reviews at the same microseconds.
+/// A recorded plan can be sent again: the same reviews at the same microseconds.
 #[test]
 fn a_recorded_plan_replays() {
     let plan = Plan::for_any_webhook(&config(200.0, Mix::usual()), 7, Duration::from_secs(5)).unwrap();
@@ -175,7 +176,7 @@ fn a_recorded_plan_replays() {
     assert!(text.contains("any valid answer is right"), "{text}");
 }
 
-/// Requests without a review in the file are drawn from the mix, beside reviews of the file.
+/// Requests without a review in the file are drawn from the mix, besides the reviews of the file.
 #[test]
 fn open_requests_are_drawn_from_the_mix() {
     let mut file = tempfile::NamedTempFile::new().unwrap();

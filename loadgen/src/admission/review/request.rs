@@ -1,7 +1,7 @@
-//! The user and the options of a request: `userInfo` and `options`. Pure.
+//! The user and the options of a request: the fields `userInfo` and `options`. Pure.
 //!
-//! A PATCH reaches webhooks as UPDATE with `UpdateOptions`, with any options of its own; only requests of `kubectl`
-//! have a field manager in it (seen with kube-apiserver 1.20).
+//! Webhooks get a PATCH as an UPDATE with `UpdateOptions`, and with the request's own options. Only requests of
+//! `kubectl` contain a field manager (seen with kube-apiserver 1.20).
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::admission::objects::{Kind, NODE};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::admission) enum Actor {
     Person,
-    /// The controller that acts for objects of this kind.
+    /// The controller that works on objects of this kind.
     ControllerOf(Kind),
     /// Another service account: namespace and name.
     Account(&'static str, &'static str),
@@ -50,13 +50,13 @@ impl Actor {
 /// The options of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::admission) enum Options {
-    /// Of a CREATE or an UPDATE: the field manager, if one is named.
+    /// The options of a CREATE or an UPDATE, with a field manager if one is named.
     Write(Option<&'static str>),
-    /// `kubectl delete`, and the garbage collector, which names the uid that it means.
+    /// The options of `kubectl delete`, and of the garbage collector, which names the uid of the object.
     DeleteInBackground { uid: Option<String> },
-    /// Controllers that have one Pod too many.
+    /// The options of a controller that removes a superfluous Pod.
     Delete,
-    /// The kubelet, once a Pod has ended.
+    /// The options of the kubelet after a Pod has ended.
     DeleteNow { uid: String },
 }
 

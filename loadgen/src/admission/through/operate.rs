@@ -1,4 +1,4 @@
-//! One operation as a request: its method, path and body as kubectl sends them. Keeps no state.
+//! An operation as a request: its method, path and body as kubectl sends them. This module has no state.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl Operator {
         (self.namespace(operation.object).to_owned(), name)
     }
 
-    /// For messages: `set the image of deployments lh-…/cart-7`.
+    /// A label for messages: `set the image of deployments lh-…/cart-7`.
     pub(super) fn label(&self, operation: Operation) -> String {
         let (namespace, name) = self.place(operation);
         let what = match operation.step {

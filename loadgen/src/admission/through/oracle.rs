@@ -1,7 +1,7 @@
-//! The meaning of an API server's answer, and whether it is the right one. Pure.
+//! Interprets an API server's answer, and decides whether it is the right answer. Pure.
 //!
-//! An object that is stored with an unpinned image is no wrong verdict here: the answer does not show whether the
-//! webhook was called at all. [`super::Stored`] counts it.
+//! An object that is stored with an unpinned image is no wrong answer here, because the answer does not show whether
+//! the webhook was called. [`super::Stored`] counts such objects.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -27,19 +27,19 @@ pub(super) type Images = Vec<(String, String)>;
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub judgement: Judgement,
-    /// The state of the object after it; `None` if it shows nothing new.
+    /// The state of the object after the answer; `None` if the answer shows no new state.
     pub state: Option<State>,
 }
 
 /// The known state of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum State {
-    /// The object exists, with these images.
+    /// The object exists and has these images.
     Stored(Images),
     Absent,
 }
 
-/// Judges an answer. `before` is the known state of the object; without it the object may exist or not.
+/// Judges an answer. `before` is the known state of the object; `None` if it may exist or not.
 pub(super) fn judge(
     operator: &Operator,
     operation: Operation,
@@ -65,7 +65,7 @@ pub(super) fn judge(
     Ok(Outcome { judgement: Judgement { allowed: true, ..Judgement::default() }, state: Some(State::Absent) })
 }
 
-/// Why a denial is right, if it is.
+/// Why a denial is right; `None` if it is wrong.
 fn denies(operator: &Operator, operation: Operation) -> Option<String> {
     match operation.step {
         Step::Create | Step::DryRun => match &operator.stock.made(operation.made).expected {
@@ -110,7 +110,7 @@ fn admitted(
     Ok(right(wrong, state))
 }
 
-/// An image that is neither unchanged, nor as it was written, nor pinned to its digest.
+/// An image that is neither unchanged, nor as the user wrote it, nor pinned to its digest.
 fn wrong_images(operator: &Operator, got: &Images, old: Option<&Images>) -> Option<String> {
     let digests = operator.stock.digests();
     got.iter().find_map(|image| {
@@ -175,7 +175,7 @@ mod tests {
         Reply { status: StatusCode::from_u16(status).unwrap(), body: Bytes::from(body.to_string()) }
     }
 
-    /// The first manifest has only images that exist, the second one has an image that does not.
+    /// The first manifest has only images that exist; the second has an image that does not exist.
     fn create(made: u32) -> Operation {
         Operation { object: 1, made, step: Step::Create }
     }

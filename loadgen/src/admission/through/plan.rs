@@ -1,7 +1,7 @@
-//! [`Plan`]: the operation on each object, its time and form, decided before the clock starts. Pure.
+//! [`Plan`]: the operations on all objects with their times, decided before the load starts. Pure.
 //!
-//! An operation on an existing object takes one that was made some time ago, so that its creation is over by then. If
-//! there is none, an object is made instead. When the population is full, the next operation is the deletion of its
+//! An operation on an existing object uses an object whose creation is some time ago and has ended. If no such object
+//! exists, an object is created instead. When the number of objects reaches its limit, the next operation deletes the
 //! oldest object.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -23,13 +23,13 @@ use crate::admission::objects::Kind;
 use crate::arrivals::{Schedule, Stream};
 use crate::seed;
 
-/// The most objects at once. Enough that no two neighbouring requests are about the same one.
+/// The most objects at once; enough that two neighbouring requests are never about the same object.
 const POPULATION_MAX: usize = 300;
-/// The time after its creation in which an object is not changed: longer than most webhooks take.
+/// The time after an object's creation in which no operation uses it; longer than most webhooks take.
 const SETTLES: Duration = Duration::from_secs(1);
 /// The number of namespaces: enough to show that webhooks consider namespaces, and few enough to be made at once.
 const NAMESPACES: usize = 4;
-/// The number of operations that the fingerprint covers, with the manifests; the rest follows from the same streams.
+/// The number of operations in the fingerprint, with the manifests. All later ones follow from the same random streams.
 const FINGERPRINTED: usize = 4096;
 
 /// A plan of admission load through an API server. Cheap to clone; the same arguments give the same plan.
@@ -43,18 +43,18 @@ pub struct Plan {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Operation {
-    /// The number of its object; numbers are never used again.
+    /// The number of the object, which is never used again.
     pub object: u64,
-    /// The number of its manifest.
+    /// The number of the object's manifest.
     pub made: u32,
     pub step: Step,
 }
 
-/// An operation on an object.
+/// The kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Step {
     Create,
-    /// Created with `dryRun=All`: nothing is stored.
+    /// A creation with `dryRun=All`: nothing is stored.
     DryRun,
     /// `kubectl set image` of the first container, to the image of this number.
     SetImage(u32),
@@ -63,13 +63,13 @@ pub(super) enum Step {
         replicas: u32,
         subresource: bool,
     },
-    /// A `ConfigMap` with another text.
+    /// A `ConfigMap` gets another text.
     Rewrite,
     Delete,
 }
 
 impl Plan {
-    /// Makes the manifests and fixes the streams. `images` are those of the subject's registry.
+    /// Makes the manifests and fixes the random streams. `images` are those of the subject's registry.
     pub fn build(config: &Config, seed: u64, length: Duration, images: &[Image]) -> Result<Self, Error> {
         config::check_images(images)?;
         config.check()?;
@@ -88,12 +88,12 @@ impl Plan {
         self.schedule.length()
     }
 
-    /// The written resources with images: their kind, with the place of the pod spec in each.
+    /// The written kinds that contain images, each with the JSON pointer to its pod spec.
     pub(super) fn watched(&self) -> impl Iterator<Item = (Kind, &'static str)> {
         self.stock.kinds().filter_map(|kind| Some((kind, kind.pod_spec()?)))
     }
 
-    /// A namespace of the load and an image that exists, to test whether a registration has an effect.
+    /// A namespace of the load and an image that exists, to test whether a webhook's registration has taken effect.
     pub fn probe(&self) -> Option<(&str, &str)> {
         let image = self.stock.images().iter().find(|image| image.digest.is_some())?;
         Some((self.stock.namespaces.first()?, &image.reference))
@@ -107,7 +107,7 @@ impl Plan {
         self.config.max_in_flight as usize
     }
 
-    /// The accounts that its Pods run as, beside the default one of each namespace.
+    /// The service accounts of the load's Pods, in addition to the default account of each namespace.
     pub fn accounts(&self) -> Vec<&str> {
         let all = self.stock.all().iter().filter_map(Made::account);
         let all: BTreeSet<&str> = all.filter(|account| *account != "default").collect();
@@ -130,7 +130,7 @@ impl Plan {
         hex::encode(hash.finalize())
     }
 
-    /// A description of the plan, as lines of text for people.
+    /// A description of the plan as lines of text.
     pub fn describe(&self) -> String {
         let made = self.stock.all();
         let denied = made.iter().filter(|made| made.expected.is_deny()).count();
@@ -148,7 +148,7 @@ impl Plan {
         text
     }
 
-    /// The operations with their planned times, made one by one.
+    /// The operations with their planned times, made one after another.
     pub(super) fn operations(self) -> impl Iterator<Item = (Duration, Operation)> + Send + use<> {
         Operations {
             times: self.schedule.stream(),
@@ -171,7 +171,7 @@ struct Operations {
     times: Stream,
     rng: ChaCha8Rng,
     plan: Plan,
-    /// By the plural of the kind, oldest first.
+    /// The existing objects by the plural name of their kind, oldest first.
     live: BTreeMap<&'static str, VecDeque<Live>>,
     next: u64,
 }
@@ -217,7 +217,7 @@ impl Operations {
         Operation { object, made, step: Step::Create }
     }
 
-    /// A random object of the kind that was made some time ago.
+    /// A random object of the kind whose creation is some time ago.
     fn settled(&mut self, kind: Kind, at: Duration, removes: bool) -> Option<Live> {
         let all = self.live.get(kind.plural())?;
         let count = all.partition_point(|live| live.since + SETTLES <= at);
@@ -229,7 +229,7 @@ impl Operations {
         if removes { all.remove(index) } else { all.get(index).copied() }
     }
 
-    /// Takes the oldest object of all out of the population.
+    /// Takes the oldest object from the list of existing objects.
     fn oldest(&mut self, at: Duration) -> Option<Live> {
         let all = self.live.values_mut().filter(|all| all.front().is_some_and(|live| live.since + SETTLES <= at));
         all.min_by_key(|all| all.front().map(|live| live.object))?.pop_front()
@@ -264,7 +264,7 @@ mod tests {
     }
 
     /// For any plan: every name is new, only created objects are changed, no object is changed after its deletion, and
-    /// the number of objects stays bounded.
+    /// the number of objects is bounded.
     #[test]
     fn names_are_new_and_the_population_is_bounded() {
         let mix =

@@ -1,4 +1,4 @@
-//! Collects an interval. The worker writes, `take` swaps.
+//! Collects the counts and measurements of an interval. The worker writes; `take` swaps recorders.
 
 use std::time::Duration;
 

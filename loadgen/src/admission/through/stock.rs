@@ -1,4 +1,4 @@
-//! The manifests to write, a bounded number of each kind, with the right outcome of each. Pure.
+//! The manifests that the load writes, a bounded number for each kind, with the right answer to each. Pure.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::admission::objects::grow::Growth;
 use crate::admission::oracle::{self, Digests};
 use crate::seed;
 
-/// All parts of requests.
+/// All manifests, namespaces and images from which requests are made.
 #[derive(Debug)]
 pub(super) struct Stock {
     made: Vec<Made>,
@@ -28,11 +28,11 @@ pub(super) struct Made {
     pub kind: Kind,
     body: Value,
     app: String,
-    /// The right answer to its creation.
+    /// The right answer to the manifest's creation.
     pub expected: Expected,
 }
 
-/// The resources that such load writes: group, version and plural of each kind.
+/// Group, version and plural name of the resources that such load writes.
 pub fn written(mix: &Mix) -> Vec<(&'static str, &'static str, &'static str)> {
     let actions = mix.weights().into_iter().filter(|&(_, weight)| weight > 0);
     let kinds = actions.filter_map(|(action, _)| action.kind()).map(|(kind, _)| kind);
@@ -84,7 +84,7 @@ impl Stock {
         self.by_kind.get(kind.plural()).map_or(&[], Vec::as_slice)
     }
 
-    /// Every kind that is written.
+    /// Every kind that the load writes.
     pub(super) fn kinds(&self) -> impl Iterator<Item = Kind> {
         self.by_kind.values().filter_map(|numbers| Some(self.made(*numbers.first()?).kind))
     }
@@ -99,7 +99,7 @@ impl Stock {
 }
 
 impl Made {
-    /// The name of an object of this manifest; its number is never used again.
+    /// The name of an object of this manifest. The number of an object is never used again.
     pub(super) fn name(&self, object: u64) -> String {
         format!("{}-{object}", self.app)
     }
@@ -112,12 +112,12 @@ impl Made {
         body
     }
 
-    /// The manifest without a name of its own, for fingerprints.
+    /// The manifest without the name of an object, for fingerprints.
     pub(super) fn text(&self) -> String {
         self.body.to_string()
     }
 
-    /// The account that its Pods run as.
+    /// The service account of the manifest's Pods.
     pub(super) fn account(&self) -> Option<&str> {
         let spec = self.kind.pod_spec().and_then(|at| self.body.pointer(at))?;
         spec["serviceAccountName"].as_str()
@@ -129,7 +129,7 @@ impl Made {
     }
 }
 
-/// A name for a namespace of this run.
+/// Names for the namespaces of this run.
 pub(super) fn namespaces(seed: u64, count: usize) -> Vec<String> {
     let mut rng = seed::stream(seed, "namespaces");
     let run = seed::suffix(&mut rng, 5);

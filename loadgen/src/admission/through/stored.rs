@@ -1,8 +1,8 @@
-//! [`Stored`]: the objects that the API server really stores, and whether they are pinned.
+//! [`Stored`]: the objects that the API server really stores, and whether their images are pinned.
 //!
-//! A list and a watch of each kind that the load writes, available to any client. It does not consider whether the
-//! webhook was called, answered or failed open: a stored object with an image without a digest is unpinned. Every write
-//! that an answer to the load confirmed must be in the watch; if one is missing, the harness has a gap and reports it.
+//! Lists and watches each kind that the load writes, as any client can. How the webhook was called, answered or failed
+//! open does not matter here: a stored object with an image without a digest is unpinned. Every write that an answer
+//! confirmed must appear in the watch. If a write is missing, the harness reports a gap.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -13,16 +13,16 @@ use crate::audit::{Agreement, Audit, Config, Entry};
 use crate::churn::{Api, Writes};
 use facts::{Change, Commit, Uid};
 
-/// Commits read in one batch.
+/// Most commits that one batch contains.
 const BATCH_MAX: usize = 4096;
-/// Unpinned objects that are remembered by uid; more than the load ever keeps.
+/// Most unpinned objects that are remembered by uid; the load never has more.
 const UNPINNED_MAX: usize = 10_000;
-/// Example texts between two calls of [`Stored::take`].
+/// Most example texts between two calls of [`Stored::take`].
 const EXAMPLES_MAX: usize = 5;
 /// The length of a SHA-256 in hex.
 const DIGEST_HEX: usize = 64;
 
-/// The watches of stored objects, kind by kind.
+/// The watches of stored objects, one for each kind.
 #[derive(Debug)]
 pub struct Stored {
     watched: BTreeMap<&'static str, Watched>,
@@ -41,13 +41,13 @@ struct Watched {
 pub struct Found {
     /// Versions with images that were stored.
     pub stored: u64,
-    /// Objects that became unpinned: stored with an image without a digest.
+    /// Objects that became unpinned: stored with an image that has no digest.
     pub unpinned: u64,
-    /// Some of them: `Pod lh-admission-x-0/cart-7 was stored with the image r:5000/a:1`.
+    /// Descriptions of some of them: `Pod lh-admission-x-0/cart-7 was stored with the image r:5000/a:1`.
     pub examples: Vec<String>,
 }
 
-/// Counts versions. Pure.
+/// Counts versions and unpinned objects. Pure.
 #[derive(Debug, Default)]
 struct Tally {
     /// The uids of objects that are unpinned now.
@@ -56,8 +56,8 @@ struct Tally {
 }
 
 impl Stored {
-    /// Begins to watch the kinds that the plan writes and the webhook is registered for: `covers` answers for a group
-    /// and a plural. Call it before the first write.
+    /// Starts to watch the kinds that the plan writes and for which the webhook is registered. `covers` tells that for
+    /// a group and a plural name. Call this function before the first write.
     pub async fn watch(plan: &Plan, api: &Api, covers: &(dyn Fn(&str, &str) -> bool + Sync)) -> Result<Self, Error> {
         let mut watched = BTreeMap::new();
         for (kind, pod_spec) in plan.watched().filter(|(kind, _)| covers(kind.group(), kind.plural())) {
@@ -71,7 +71,7 @@ impl Stored {
         Ok(Self { watched, namespaces, tally: Tally::default() })
     }
 
-    /// Takes the writes that answers to the load confirmed.
+    /// Adds the writes that answers confirmed.
     pub fn wrote(&mut self, writes: BTreeMap<&'static str, Writes>) {
         for (plural, writes) in writes {
             if let Some(watched) = self.watched.get_mut(plural) {
@@ -106,8 +106,8 @@ impl Stored {
         Ok(std::mem::take(&mut self.tally.found))
     }
 
-    /// Finishes after the load was stopped and its last writes were passed on: waits until the watches have shown every
-    /// object of a last list. An error means that the harness has a gap. Call [`Self::take`] afterwards.
+    /// Ends the watches after the load was stopped and its last writes were passed on. Waits until the watches have
+    /// shown every object of a last list. An error means that the harness has a gap. Call [`Self::take`] afterwards.
     pub async fn finish(&mut self) -> Result<(), Error> {
         for (plural, watched) in &mut self.watched {
             let report = watched.audit.finish().await.map_err(|error| failed(&error))?;
@@ -118,7 +118,7 @@ impl Stored {
         Ok(())
     }
 
-    /// Whether every confirmed write was also watched. Call it after everything was taken.
+    /// Checks that every confirmed write appeared in a watch. Call it after everything was taken.
     pub fn agrees(self) -> Result<(), Error> {
         for (plural, watched) in self.watched {
             let outcome = watched.agreement.finish();
@@ -194,7 +194,7 @@ mod tests {
         Entry { at, commit, progress, images, fields: Vec::new(), source: Source::Watched }
     }
 
-    /// An object counts once while it is unpinned, whatever else changes in it.
+    /// An object counts once while it is unpinned, whatever other changes it has.
     #[test]
     fn objects_count_once_while_they_are_unpinned() {
         let pinned = format!("r/a:1@sha256:{}", "a".repeat(64));

@@ -1,6 +1,6 @@
-//! The worker: owns the known state of every live object, and starts operations in the order that each object needs.
+//! The worker: owns the known state of every existing object, and starts the operations on each object in order.
 //!
-//! An object has one request in flight at a time. A later one waits behind it, and its response time still counts from
+//! An object has only one request in flight. A later request waits for its end, and its response time still counts from
 //! its planned time.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -20,16 +20,16 @@ use crate::failure::Failure;
 use crate::open_loop::{Due, Moments, Workload};
 use facts::Change;
 
-/// Operations that may wait for an earlier one on the same object.
+/// Most operations that may wait for an earlier operation on the same object.
 const WAITING_MAX: usize = 16;
-/// Concurrency and time of the clean-up.
+/// Number of deletions at the same time during the clean-up, and its time limit.
 const CLEAN_AT_ONCE: usize = 32;
 const CLEAN_LIMIT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Default)]
 struct Slot {
     busy: bool,
-    /// The manifest of the object.
+    /// The number of the object's manifest.
     made: u32,
     waiting: VecDeque<(Instant, Operation)>,
     state: Option<State>,
@@ -53,7 +53,7 @@ impl Workload for Worker {
     type Operation = Operation;
     type Order = Infallible;
 
-    /// Starts the request, or puts it behind the current request of its object.
+    /// Starts the request, or lets it wait for the current request on its object.
     fn accept(&mut self, due: Due<Operation>) {
         let (lateness, Due { planned, item: operation }) = (due.lateness(), due);
         let slot = self.slots.entry(operation.object).or_default();
@@ -146,7 +146,7 @@ impl Worker {
         }
     }
 
-    /// Whether no further operation of the plan uses the object.
+    /// Whether no later operation of the plan uses the object.
     fn is_over(&self, operation: Operation) -> bool {
         let absent = self.slots.get(&operation.object).is_some_and(|slot| slot.state == Some(State::Absent));
         let denied = self.operator.stock.made(operation.made).expected.is_deny();
@@ -178,7 +178,7 @@ impl Worker {
     }
 }
 
-/// Keeps the write that a successful answer confirms, for the comparison with the watch.
+/// Keeps the write that a successful answer confirms, to compare it with the watch.
 fn note(operator: &Operator, shared: &Shared, operation: Operation, reply: &Reply) {
     let kind = operator.kind(operation);
     let change = match operation.step {

@@ -1,4 +1,4 @@
-//! Writes and commits of random runs, in any interleaving, complete or with commits left out.
+//! Tests with writes and commits of random runs, in any order, complete or with missing commits.
 
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ fn commit(at: Instant, number: u64, change: Change) -> Entry {
     Entry { at, commit, progress: Progress::default(), images: Vec::new(), fields: Vec::new(), source: Source::Watched }
 }
 
-/// The answer that churn would have got.
+/// The answer that churn would have received for a commit.
 fn write(entry: &Entry) -> Write {
     let commit = &entry.commit;
     let gone = commit.change == Change::Deleted;
@@ -33,7 +33,7 @@ fn write(entry: &Entry) -> Write {
     }
 }
 
-/// Four commits a life: added, changed twice, deleted.
+/// Commits of objects with four commits each: added, changed twice, deleted.
 fn commits(begin: Instant, count: u64, spacing: Duration) -> Vec<Entry> {
     let changes = [Change::Added, Change::Modified, Change::Modified, Change::Deleted];
     let at = |number: u64| begin + spacing * u32::try_from(number).unwrap();
@@ -41,8 +41,8 @@ fn commits(begin: Instant, count: u64, spacing: Duration) -> Vec<Entry> {
 }
 
 proptest! {
-    /// Whichever witness comes first, and however far apart within the grace: shown writes are confirmed, and exactly
-    /// the writes whose commits were left out are named. Commits of others do not matter.
+    /// Whichever source comes first, and however far apart within the grace time: writes with commits are confirmed,
+    /// and exactly the writes without commits are reported. Commits of others do not matter.
     #[test]
     fn exactly_what_was_not_shown_is_named(
         count in 1_u64..60,
@@ -117,7 +117,7 @@ fn too_many_commits_are_said_to_be_forgotten() {
     assert!(!agreement.finish().agrees());
 }
 
-/// A patch without a change is answered with the existing version; the watch showed it once, as added.
+/// A patch without a change is answered with the existing version, which the watch showed once, as added.
 #[test]
 fn a_write_that_changed_nothing_is_confirmed() {
     let added = commit(Instant::now(), 0, Change::Added);

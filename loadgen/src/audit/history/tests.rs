@@ -1,10 +1,10 @@
-//! Random lives of objects, passed to a history in full, with one event left out, or with a hole.
+//! Tests with random events of objects: complete, with one event left out, or with a hole.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// A store like a control plane: one step is a name and an operation.
+/// A store like a control plane. A step is a name and an operation.
 #[derive(Debug, Default, Clone)]
 struct Store {
     revision: u64,
@@ -12,7 +12,7 @@ struct Store {
 }
 
 impl Store {
-    /// Creates a missing object, otherwise changes or deletes it.
+    /// Creates a missing object; changes or deletes an existing one.
     fn step(&mut self, name: u8, delete: bool) -> (Change, Object) {
         self.revision += 1;
         let revision = self.revision.to_string();
@@ -61,8 +61,8 @@ fn tell(history: &mut History, events: &[(Change, Object)]) {
 }
 
 proptest! {
-    /// With all events, the history agrees with the list and finds nothing wrong; with each event twice, it takes
-    /// nothing new.
+    /// With all events, the history agrees with the list and contains no contradiction. An event that comes twice
+    /// changes nothing.
     #[test]
     fn the_whole_story_agrees(before in steps(), after in steps()) {
         let (mut store, mut history) = (Store::default(), History::default());
@@ -79,7 +79,8 @@ proptest! {
         prop_assert_eq!(history.repeated, store.objects.len() as u64);
     }
 
-    /// The last event of an object left out is found by the list, and any other but a change is found at the next event.
+    /// If the last event of an object is left out, the list shows that. If another event is left out, the object's next
+    /// event shows that, unless the event was a change.
     #[test]
     fn an_event_left_out_is_named(steps in steps(), which in any::<prop::sample::Index>()) {
         let (mut store, mut history) = (Store::default(), History::default());
@@ -107,7 +108,7 @@ proptest! {
         prop_assert_eq!(others, 0);
     }
 
-    /// A list after a hole brings the history to the same state as the events would have, through legal changes only.
+    /// A list after a hole leads to the same state as the events would, only through possible changes.
     #[test]
     fn a_relist_heals(before in steps(), hole in steps(), after in steps()) {
         let (mut store, mut history) = (Store::default(), History::default());
@@ -126,7 +127,8 @@ proptest! {
         prop_assert_eq!(history.out_of_turn_total, 0);
     }
 
-    /// While others write on: a list between the mark and now agrees, whether the watch is ahead of it or catches up.
+    /// While others write, a list between the mark and now agrees, whether the watch is ahead of the list or catches up
+    /// later.
     #[test]
     fn writes_during_the_comparison_do_no_harm(
         before in steps(), meanwhile in steps(), after in steps(), lag in any::<prop::sample::Index>(),
@@ -180,7 +182,7 @@ fn disagreements_read_well() {
     );
 }
 
-/// The store of the tests writes without end; the memory of a comparison must not.
+/// A store that writes without end must not make the memory of a comparison grow without end.
 #[test]
 fn too_many_changes_end_a_comparison() {
     let (mut store, mut history) = (Store::default(), History::default());

@@ -1,4 +1,4 @@
-//! Objects that must be refused: sent for real, and deleted again if they are allowed.
+//! Objects that must be refused. They are really sent, and deleted if they are allowed.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use facts::Change;
 
 impl Operator {
-    /// Sends one, into the namespace of an existing object.
+    /// Sends an object that must be refused, into the namespace of an existing object.
     pub(super) async fn denied(&self, beside: u64, revision: u64, ready: &Ready) -> Result<Done, Failure> {
         let Some((name, called, object)) = self.plan.denied(beside, revision) else {
             return Ok(Effect::Refused.into());
@@ -45,8 +45,8 @@ impl Operator {
         Ok(Effect::Refused.into())
     }
 
-    /// Whether the API server itself accepts the objects that webhooks must refuse: otherwise the webhooks are not
-    /// called.
+    /// Checks that the API server itself accepts the objects that webhooks must refuse, because webhooks are otherwise
+    /// not called.
     pub(in crate::churn) async fn rehearse_denials(&self) -> Result<(), Error> {
         let what = "an object that says `expect: denied`";
         for revision in 0..self.plan.denied_samples() {

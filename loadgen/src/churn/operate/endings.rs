@@ -1,5 +1,4 @@
-//! The ends of objects: one by one or as a collection, held by a finalizer for a while, and the end of their
-//! dependents.
+//! The end of objects: deletion one by one or as a group, delay by a finalizer, and the end of their dependents.
 
 use std::time::{Duration, Instant};
 
@@ -16,18 +15,18 @@ use super::{Done, Operator};
 use crate::failure::Failure;
 use facts::Change;
 
-/// How often the steps that end an object are tried, and the time between tries.
+/// How often a step of an object's end is tried, and the pause between tries.
 const TRIES: u32 = 5;
 const RETRY: Duration = Duration::from_millis(250);
-/// The time in which the garbage collector must release dependents, before the harness deletes them.
+/// The time in which the garbage collector must release dependents before the harness deletes them.
 const ORPHANED: Duration = Duration::from_secs(1);
 
 /// The steps that remain after an object was deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::churn) struct Rest {
-    /// The time after which its finalizer is removed.
+    /// The time after which the object's finalizer is removed.
     pub held: Option<Duration>,
-    /// Whether its dependents stay, and must be deleted.
+    /// Whether the object's dependents stay and must be deleted.
     pub orphans: bool,
 }
 
@@ -58,7 +57,7 @@ impl Operator {
         Ok(Effect::Deleted)
     }
 
-    /// Deletes a group of objects, in one request.
+    /// Deletes a group of objects in one request.
     pub(super) async fn collect(&self, operation: Operation) -> Result<Done, Failure> {
         let path = self.collection(operation.object);
         let options = api::options(self.plan.propagation(operation), false);
@@ -89,7 +88,7 @@ impl Operator {
         Rest { held, orphans: orphans && self.plan.child_resource().is_some() }
     }
 
-    /// Does the remaining steps.
+    /// Does the remaining steps of an object's end.
     pub(in crate::churn) async fn end(&self, object: u64, rest: Rest) -> Result<(), Failure> {
         let held = async {
             match rest.held {
@@ -111,7 +110,7 @@ impl Operator {
         held.and(orphans)
     }
 
-    /// Removes the finalizer of the harness; other finalizers stay.
+    /// Removes the harness's finalizer from an object; other finalizers stay.
     async fn release(&self, object: u64) -> Result<(), Failure> {
         let Some(finalizers) = &self.plan.config().finalizers else { return Ok(()) };
         let path = self.path(object);
@@ -127,7 +126,7 @@ impl Operator {
         Err(last)
     }
 
-    /// Returns whether it is done; false if another client has written meanwhile.
+    /// Tries to remove the finalizer; returns false if another client has written the object meanwhile.
     async fn try_release(&self, path: &str, object: u64, finalizer: &str) -> Result<bool, Failure> {
         let reply = self.client.read(path).await?;
         if reply.status == StatusCode::NOT_FOUND {
@@ -162,7 +161,7 @@ impl Operator {
         }
     }
 
-    /// Deletes the remaining dependents.
+    /// Deletes the dependents that remain.
     async fn remove_children(&self, object: u64) -> Result<(), Failure> {
         let Some(resource) = self.plan.child_resource() else { return Ok(()) };
         let (namespace, _) = self.plan.place(object);

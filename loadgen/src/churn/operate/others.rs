@@ -1,5 +1,5 @@
-//! Writes of another writer: with a field manager of its own, by server-side apply or by replacing the object that it
-//! has read.
+//! Writes of another writer, which has its own field manager. It uses server-side apply, or reads an object and
+//! replaces it.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use super::{Done, Operator};
 use crate::failure::Failure;
 use facts::Change;
 
-/// How often a replacement is tried if other writers were faster.
+/// How often a replacement is tried if other clients write in between.
 const TRIES: usize = 4;
 
 impl Operator {
@@ -38,7 +38,7 @@ impl Operator {
     }
 
     /// One write of the other writer, with `more` added to its query. If the object does not exist, the answer to the
-    /// read.
+    /// read is returned.
     pub(super) async fn write_as(
         &self,
         also: &Also,

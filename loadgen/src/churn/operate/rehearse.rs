@@ -1,5 +1,5 @@
-//! Rehearsals: one write of each kind in the plan, as `dryRun`, so that refusals of the control plane are reported
-//! before the run depends on these writes.
+//! Dry runs: one write of each kind in the plan is sent with `dryRun`, so that refusals of the control plane are
+//! reported before the run depends on such writes.
 
 use super::super::Error;
 use super::super::api::{self, Reply};
@@ -8,14 +8,14 @@ use super::super::operations::Kind;
 use super::Operator;
 use crate::failure::Failure;
 
-/// The refusal of a webhook that does not support rehearsals; then the real write has to show the result.
+/// The message of a webhook that does not support dry runs. Only the real write can then show the result.
 pub(super) const CANNOT_REHEARSE: &str = "does not support dry run";
-/// The number of the object that is written: the first one.
+/// The number of the object that is written: the first object.
 const OBJECT: u64 = 0;
 const REVISION: u64 = 1;
 
 impl Operator {
-    /// Rehearses every kind of write. The population must exist: its creation needs no rehearsal.
+    /// Tries every kind of write in a dry run. The first objects must exist, so their creation needs no dry run.
     pub(in crate::churn) async fn rehearse(&self) -> Result<(), Error> {
         let config = self.plan.config();
         let Mix { update, label, annotate, status, delete, delete_collection, .. } = config.mix;

@@ -1,4 +1,4 @@
-//! Operations on all objects at once: the fill before load, and the clean-up after it.
+//! Operations on all objects: creation before the load, and the clean-up after it.
 
 use std::time::{Duration, Instant};
 
@@ -12,16 +12,16 @@ use super::{Event, Worker};
 use crate::failure::Failure;
 use crate::open_loop::Workload as _;
 
-/// Concurrency and attempts of the fill and of the clean-up.
+/// The concurrency and the number of tries of creation and clean-up.
 const BULK_AT_ONCE: usize = 32;
 const BULK_TRIES: u32 = 4;
 const BULK_RETRY: Duration = Duration::from_millis(250);
-/// How long finalizers may take after everything was deleted.
+/// How long finalizers may take after all objects were deleted.
 const GONE_LIMIT: Duration = Duration::from_secs(30);
 const GONE_POLL: Duration = Duration::from_millis(200);
 
 impl Worker {
-    /// Makes the population, and rehearses the writes of the plan.
+    /// Creates the first objects, and tries the writes of the plan in a dry run.
     pub(super) async fn fill(&mut self) -> Result<(), Error> {
         let (plan, config) = (&self.operator.plan, self.operator.plan.config());
         if !plan.is_namespaced() {
@@ -49,7 +49,7 @@ impl Worker {
         if self.shared.heard.lock().has_denied() { Ok(()) } else { self.operator.rehearse().await }
     }
 
-    /// Deletes every object, waits until finalizers are done, then deletes the namespaces.
+    /// Deletes all objects, waits for finalizers, then deletes the namespaces.
     pub(super) async fn empty(&mut self) -> Result<u64, Error> {
         // Objects that are already being deleted are waited for below.
         let objects: Vec<u64> = self.slots.iter().filter(|(_, slot)| !slot.ends).map(|(object, _)| *object).collect();
@@ -85,7 +85,7 @@ impl Worker {
         left.map(|()| count).map_err(|problem| Error::Left { problem })
     }
 
-    /// Runs the same operation on many objects with bounded concurrency; returns those that failed every time.
+    /// Runs the same operation on many objects with bounded concurrency. Returns the objects on which every try failed.
     async fn bulk(&mut self, kind: Kind, mut objects: Vec<u64>) -> Vec<(u64, Failure)> {
         let mut failures = Vec::new();
         for attempt in 0..BULK_TRIES {

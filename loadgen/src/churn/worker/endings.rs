@@ -1,5 +1,5 @@
-//! The ends of objects: collections, which need all of their objects at rest, and the remaining steps after an object
-//! was deleted.
+//! The end of objects: deletions of groups, which wait until no operation on the group's objects is running, and the
+//! steps that remain after a deletion.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +10,13 @@ use super::Worker;
 use crate::churn::api::IN_FLIGHT_MAX;
 use crate::failure::Failure;
 
-/// The most objects whose end is waited for at once: half a minute of 300 deletions a second. Further ones are not held
-/// any longer.
+/// The most objects that wait for their end: half a minute at 300 deletions a second. The finalizers of further objects
+/// are removed at once.
 const ENDINGS_MAX: usize = 10_000;
 
 impl Worker {
-    /// Puts a collection behind the current operations of its objects. No further operation of the plan uses them.
+    /// Lets the deletion of a group wait for the current operations on its objects. No later operation uses the
+    /// objects.
     pub(super) fn collect(&mut self, planned: Option<Instant>, operation: Operation) {
         if self.collections.len() >= IN_FLIGHT_MAX {
             let text = format!("{IN_FLIGHT_MAX} collections wait: the API is slower than the planned rate");
@@ -28,7 +29,7 @@ impl Worker {
         self.begin_collections();
     }
 
-    /// Begins the collections whose objects are all at rest.
+    /// Starts the deletions of groups on whose objects no operation is running.
     pub(super) fn begin_collections(&mut self) {
         for _ in 0..self.collections.len() {
             let Some((planned, operation)) = self.collections.pop_front() else { return };
@@ -50,7 +51,7 @@ impl Worker {
         }
     }
 
-    /// A collection is done, or failed; after a failure each of its objects is deleted by itself later.
+    /// Handles the end of a group's deletion. After a failure each of its objects is deleted separately later.
     pub(super) fn collected(&mut self, operation: Operation, done: bool) {
         for object in self.members(operation) {
             let Some(slot) = self.slots.get_mut(&object) else { continue };
@@ -63,13 +64,13 @@ impl Worker {
         }
     }
 
-    /// The objects of a collection that are not being deleted by themselves.
+    /// The objects of a group that are not being deleted separately.
     fn members(&self, operation: Operation) -> Vec<u64> {
         let group = self.operator.plan.groups().of(operation.object);
         self.slots.range(group).filter(|(_, slot)| !slot.ends).map(|(object, _)| *object).collect()
     }
 
-    /// An object was deleted: it is forgotten when no step remains.
+    /// Handles a deleted object, which is forgotten when no step remains.
     pub(super) fn begin_end(&mut self, operation: Operation, object: u64) {
         let mut rest = self.operator.rest(operation, object);
         if rest.is_none() {
@@ -85,7 +86,7 @@ impl Worker {
         self.endings.spawn(async move { (object, operator.end(object, rest).await) });
     }
 
-    /// No step remains, or a step failed: then the object is deleted once more.
+    /// Handles the end of the remaining steps. If a step failed, the object is deleted again.
     pub(super) fn rested(&mut self, ended: Result<(u64, Result<(), Failure>), tokio::task::JoinError>) {
         match ended {
             Ok((object, Ok(()))) => self.forget(object),

@@ -1,7 +1,7 @@
-//! Reads HTTP/1.1 answers from pieces of plaintext, within bounds. Pure.
+//! Reads HTTP/1.1 answers from pieces of plaintext, within size limits. Pure.
 //!
-//! The rules of framing are those of RFC 9112, section 6.3. Where they leave room, the behaviour of Go's client
-//! decides, because kube-apiserver is a Go program.
+//! The rules of framing are in RFC 9112, section 6.3. Where they allow several behaviours, this reader does as Go's
+//! client, because kube-apiserver is a Go program.
 
 use std::mem::MaybeUninit;
 
@@ -9,12 +9,12 @@ use super::chunked::Chunked;
 use crate::failure::{Failure, MOST_BODY_BYTES};
 use crate::socket::{Coding, Seen};
 
-/// The most bytes of a head. Go's client takes 10 MiB; no webhook's head comes near this, and thousands of connections
-/// may each hold one.
+/// The most bytes of a head. Go's client accepts 10 MiB, but no webhook sends nearly as much, and each of thousands of
+/// connections may hold one head.
 const HEAD_MAX_BYTES: usize = 512 << 10;
-/// The most lines of a head. Go bounds only the bytes; no webhook sends more lines than this.
+/// The most lines of a head. Go limits only the bytes, but no webhook sends more lines.
 const HEADERS_MAX: usize = 128;
-/// The buffer size that is kept; larger buffers are freed after a large answer.
+/// The size of buffers that are kept. Larger buffers are freed after a large answer.
 const KEPT_BYTES: usize = 64 << 10;
 const PROTOCOL: &[u8] = b"HTTP/1.";
 
@@ -22,13 +22,13 @@ const PROTOCOL: &[u8] = b"HTTP/1.";
 #[derive(Debug)]
 pub(super) struct Reader {
     state: State,
-    /// The received part of the head, if it did not come at once.
+    /// The received beginning of a head that did not come in one piece.
     head: Vec<u8>,
     body: Vec<u8>,
     content_type: Vec<u8>,
     has_content_type: bool,
     coding: Coding,
-    /// Bytes of interim answers before the expected one.
+    /// Bytes of interim answers before the expected answer.
     interim: usize,
     status: u16,
     keep: bool,
@@ -68,7 +68,7 @@ impl Reader {
         }
     }
 
-    /// An answer is expected from now on.
+    /// From now on an answer is expected.
     pub(super) fn expect(&mut self) {
         self.state = State::Head;
         self.begun = false;
@@ -79,17 +79,17 @@ impl Reader {
         }
     }
 
-    /// No answer is expected.
+    /// From now on no answer is expected.
     pub(super) fn rest(&mut self) {
         self.state = State::Idle;
     }
 
-    /// Whether a byte of the expected answer has come.
+    /// Whether the first byte of the expected answer has come.
     pub(super) fn begun(&self) -> bool {
         self.begun
     }
 
-    /// Whether the status line and the headers have come, and the body has not.
+    /// Whether the status line and the headers have come, but not the whole body.
     pub(super) fn in_body(&self) -> bool {
         matches!(self.state, State::Length(_) | State::Chunks(_) | State::UntilClose)
     }
@@ -98,12 +98,12 @@ impl Reader {
         matches!(self.state, State::Done)
     }
 
-    /// Whether the connection may carry another request after this answer.
+    /// Whether another request may use the connection after this answer.
     pub(super) fn keep(&self) -> bool {
         self.keep
     }
 
-    /// The answer. Complete once [`Reader::done`].
+    /// The answer, which is complete after [`Reader::done`].
     pub(super) fn seen(&self) -> Seen<'_> {
         let content_type = self.has_content_type.then_some(&self.content_type[..]);
         Seen { status: self.status, content_type, coding: self.coding, body: &self.body }
@@ -149,7 +149,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The connection ended.
+    /// Handles the end of the connection.
     pub(super) fn end(&mut self) -> Result<(), Failure> {
         self.keep = false;
         match self.state {
@@ -164,7 +164,7 @@ impl Reader {
         }
     }
 
-    /// Returns the input after the head.
+    /// Reads a head; returns the input after it.
     fn feed_head<'a>(&mut self, input: &'a [u8]) -> Result<&'a [u8], Failure> {
         if self.head.is_empty()
             && let Some(length) = head_length(input, 0)
@@ -238,7 +238,7 @@ impl Reader {
     }
 }
 
-/// Facts from the headers about the body and the connection.
+/// The properties of body and connection that the headers state.
 struct Facts<'a> {
     content_type: Option<&'a [u8]>,
     coding: Coding,
@@ -297,7 +297,7 @@ fn append(body: &mut Vec<u8>, data: &[u8]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The length of the head including the empty line, if its end is in the buffer after `from`.
+/// The length of the head with its empty line, if the end of the head is in the buffer after `from`.
 fn head_length(buffer: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     while let Some(found) = buffer[at..].iter().position(|&byte| byte == b'\n') {

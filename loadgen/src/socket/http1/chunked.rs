@@ -1,28 +1,29 @@
-//! Removes the chunked framing from a body (RFC 9112, section 7.1). Pure; holds no data, only its place.
+//! Removes the chunked framing from a body (RFC 9112, section 7.1). Pure; stores no data, only a position in the
+//! framing.
 
-/// The longest line of a chunk's size with its extensions, and the most bytes of trailers. It also limits all lines
-/// together beyond [`FRAMING_FREE_BYTES`] and twice the data. These are Go's numbers.
+/// The longest line of a chunk's size with its extensions, and the most bytes of trailers. It also limits all size
+/// lines together, beyond [`FRAMING_FREE_BYTES`] for each chunk and twice the data. Go has the same limits.
 const LINE_MAX_BYTES: u32 = 16 << 10;
-/// Bytes of framing for each chunk that are not counted.
+/// Bytes of framing for each chunk that do not count.
 const FRAMING_FREE_BYTES: u64 = 16;
 
-/// The place of the next byte in the framing.
+/// The position of the next byte in the framing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chunked {
     at: At,
     left: u64,
-    /// Bytes of framing beyond what the data so far justifies.
+    /// Bytes of framing beyond those that the data allows.
     framing: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum At {
-    /// In the size; true once it has a digit.
+    /// In the size of a chunk; true after its first digit.
     Size(bool),
     Extension,
     Data,
     DataEnd,
-    /// At the beginning of a trailer line; only an empty one matters.
+    /// At the beginning of a trailer line; an empty line ends the body.
     Trailer,
     TrailerLine,
     Done,
@@ -37,8 +38,8 @@ impl Chunked {
         self.at == At::Done
     }
 
-    /// Takes bytes from the front of `input`; returns the data in them, which may be empty. The caller calls again until
-    /// the input is empty or the body is done.
+    /// Takes bytes from the front of `input` and returns the data in them, which may be empty. The caller repeats this
+    /// until the input is empty or the body has ended.
     pub(super) fn take<'a>(&mut self, input: &mut &'a [u8]) -> Result<&'a [u8], &'static str> {
         if self.at == At::Data {
             let length = usize::try_from(self.left).unwrap_or(usize::MAX).min(input.len());
@@ -106,7 +107,7 @@ mod tests {
         Ok((body, chunked.done(), rest))
     }
 
-    /// However the bytes are cut, the body is the same.
+    /// However the bytes are cut into pieces, the body is the same.
     #[test]
     fn cuts_do_not_matter() {
         let wire = b"5;name=value\r\nhello\r\nA\r\n, world!!!\r\n0\r\nTrailer: x\r\n\r\nrest";

@@ -1,6 +1,6 @@
-//! A connection against a server that this thread plays: it decides where the bytes are cut, when they are sent and
-//! when they are read. The client's side is called as the generator calls it, once for each event of the poll and never
-//! without one, so a lost wake-up is a poll that waits in vain.
+//! Tests of a connection with a server that runs in the same thread and decides how bytes are cut, when they are sent
+//! and when they are read. The test calls the client as the generator does: once for each event of the poll, and never
+//! without an event. A lost wake-up therefore shows as a poll that gets no event.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -17,11 +17,11 @@ use crate::failure::Class;
 use crate::socket::Peer;
 use crate::wire::{Endpoint, Tls};
 
-/// Longer than any step takes; a longer wait means a missed event.
+/// The deadline of a step. A longer wait means that an event was missed.
 const PATIENCE: Duration = Duration::from_secs(20);
 const REQUEST: &[&[u8]] = &[b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n", b"{}"];
 
-/// Both ends of a connection; the client's is a channel first.
+/// Both ends of a connection; the client's end is first a channel.
 struct Line<C> {
     poll: Poll,
     peer: Peer,
@@ -29,12 +29,12 @@ struct Line<C> {
     client: C,
     tcp: TcpStream,
     tls: ServerConnection,
-    /// Bytes that the server has made and not sent.
+    /// Bytes that the server has made but not sent.
     held: Vec<u8>,
 }
 
 impl<C> Line<C> {
-    /// The next event of the poll, if one comes: whether the server has hung up.
+    /// The next event of the poll, if one comes. The value tells whether the server has closed the connection.
     fn event(&mut self, patience: Duration) -> Option<bool> {
         let mut events = Events::with_capacity(4);
         self.poll.poll(&mut events, Some(patience)).unwrap();
@@ -51,7 +51,7 @@ impl<C> Line<C> {
         text
     }
 
-    /// The server reads until it has enough; returns the plaintext.
+    /// Lets the server read until `enough` holds; returns the plaintext.
     fn hear(&mut self, enough: impl Fn(&ServerConnection, &[u8]) -> bool) -> Vec<u8> {
         let mut text = Vec::new();
         let limit = Instant::now() + PATIENCE;
@@ -63,7 +63,7 @@ impl<C> Line<C> {
         text
     }
 
-    /// The server's pending output.
+    /// The bytes that the server wants to send.
     fn written(&mut self) -> Vec<u8> {
         let mut bytes = std::mem::take(&mut self.held);
         while self.tls.wants_write() {
@@ -72,7 +72,7 @@ impl<C> Line<C> {
         bytes
     }
 
-    /// The records for these pieces of plaintext, one each; `None` is a change of keys.
+    /// One record for each of these pieces of plaintext; `None` stands for a change of keys.
     fn records(&mut self, pieces: &[Option<&str>]) -> Vec<u8> {
         for piece in pieces {
             match piece {
@@ -116,7 +116,8 @@ impl Line<Channel> {
 }
 
 impl Line<Connection> {
-    /// Connects and shakes hands, the server's side in pieces of `piece` bytes. Its tickets come with its first data.
+    /// Connects and does the handshake. The server sends it in pieces of `piece` bytes, and its tickets with its first
+    /// data.
     fn open(piece: usize) -> Self {
         let mut line = Line::dial();
         while line.client.opening().connected.is_none() {
@@ -140,7 +141,7 @@ impl Line<Connection> {
         Self { poll, peer, scratch, client, tcp, tls, held }
     }
 
-    /// Handles an event of a busy connection like the generator.
+    /// Handles an event of a connection with a call as the generator does.
     fn on_event(&mut self, closing: bool) -> Result<Received, Failure> {
         self.client.flush().unwrap();
         let mut received = self.client.receive(closing, &mut self.scratch)?;
@@ -150,7 +151,7 @@ impl Line<Connection> {
         Ok(received)
     }
 
-    /// Waits for data until an answer is complete or the connection is over.
+    /// Waits for data until an answer is complete or the connection has ended.
     fn outcome(&mut self) -> Result<Received, Failure> {
         loop {
             let closing = self.event(PATIENCE).expect("there is something to read, and nobody was woken");
@@ -161,15 +162,15 @@ impl Line<Connection> {
         }
     }
 
-    /// Sends a request and lets the server read all of it.
+    /// Sends a request and lets the server read the whole request.
     fn ask(&mut self) {
         assert!(self.client.send(REQUEST, &mut self.scratch).is_ok());
         let request = REQUEST.concat();
         assert_eq!(self.hear(|_, text| text.len() >= request.len()), request);
     }
 
-    /// Brings the bytes to the client, cut at these places: each piece is read before the next one is sent, and the
-    /// answer is complete with the last.
+    /// Sends bytes to the client, cut at these positions. Each piece is read before the next is sent, and the answer is
+    /// complete with the last piece.
     fn answer(&mut self, bytes: &[u8], cuts: &[usize]) {
         let ends = cuts.iter().copied().filter(|&cut| cut > 0);
         let mut begin = 0;
@@ -187,8 +188,8 @@ impl Line<Connection> {
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
 
-/// However the records of an answer are cut on their way, with changes of keys between them and tickets before them, each
-/// answer is complete with its last byte and the connection goes on.
+/// However the records of an answer are cut, each answer is complete with its last byte, and the connection continues.
+/// Changes of keys come between records, and tickets before them.
 #[test]
 fn cuts_do_not_matter() {
     let mut line = Line::open(usize::MAX);
@@ -209,7 +210,7 @@ fn cuts_do_not_matter() {
     }
 }
 
-/// The same for the handshake, and for tickets that come while no answer is expected.
+/// A handshake that arrives in single bytes succeeds, as do tickets that come while no answer is expected.
 #[test]
 fn a_handshake_in_single_bytes_is_one() {
     let mut line = Line::open(1);
@@ -219,7 +220,7 @@ fn a_handshake_in_single_bytes_is_one() {
     line.answer(&bytes, &[]);
 }
 
-/// A part of a record after the answer is unrequested data, so no further request goes over this connection.
+/// A part of a record after the answer is unrequested data, so no further request uses the connection.
 #[test]
 fn what_nobody_asked_for_ends_the_use_of_a_connection() {
     for more in ["", "HTTP/1.1 200 OK\r\n\r\n"] {
@@ -234,8 +235,8 @@ fn what_nobody_asked_for_ends_the_use_of_a_connection() {
     }
 }
 
-/// A request that the kernel does not take at once is sent later, with the answer to a change of keys after it and not
-/// in the middle.
+/// A request that the kernel does not accept at once is sent later. The answer to a change of keys comes after the
+/// request, not in its middle.
 #[test]
 fn a_request_that_does_not_fit_is_sent_later() {
     let mut line = Line::open(usize::MAX);
@@ -261,7 +262,8 @@ fn a_request_that_does_not_fit_is_sent_later() {
     line.ask();
 }
 
-/// A body that ends with the connection is complete, however much of it is unread when the server hangs up.
+/// A body that ends with the connection is complete, however much of it is unread when the server closes the
+/// connection.
 #[test]
 fn the_end_of_a_connection_is_seen_behind_a_large_body() {
     let mut line = Line::open(usize::MAX);
@@ -291,7 +293,7 @@ fn the_end_of_a_connection_is_seen_behind_a_large_body() {
     assert!(!line.client.reusable());
 }
 
-/// An end without a closing alert is an end; in the middle of a record it is a break.
+/// An end without a closing alert is an end; an end in the middle of a record is an error.
 #[test]
 fn ends_are_told_from_breaks() {
     let until_close = [Some(HEAD), Some("\r\n"), Some("some")];
@@ -311,7 +313,7 @@ fn ends_are_told_from_breaks() {
     assert_eq!(line.outcome().map_err(|failure| failure.text), Ok(Received::Closed), "while nothing is expected");
 }
 
-/// Data after the closing alert is ignored, and a broken seal is a failure of TLS.
+/// Data after the closing alert is ignored. A record with a wrong seal is a TLS failure.
 #[test]
 fn nothing_counts_behind_the_good_bye_and_broken_seals_are_noticed() {
     let mut line = Line::open(usize::MAX);
@@ -333,8 +335,8 @@ fn nothing_counts_behind_the_good_bye_and_broken_seals_are_noticed() {
     assert_eq!((failure.class, &*failure.text), (Class::Tls, "a record's seal is broken"));
 }
 
-/// New keys without data, and new keys without end: each would be answered, and the answers pile up if the server reads
-/// nothing.
+/// A server that changes its keys without end is stopped: each change would be answered, and answers pile up if the
+/// server reads nothing.
 #[test]
 fn keys_are_not_changed_without_end() {
     let body = [None, Some("x")].repeat(2_000);

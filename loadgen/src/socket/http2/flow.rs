@@ -1,11 +1,11 @@
-//! Flow control (RFC 9113, section 5.2): the bytes that may be sent, and that the server may send. Pure.
+//! Flow control (RFC 9113, section 5.2): how many bytes the client and the server may send. Pure.
 
 use super::frame::Fault;
 
 /// The largest window (RFC 9113, section 6.9.1).
 const WINDOW_MAX: i64 = (1 << 31) - 1;
 
-/// The bytes of DATA that may be sent. Below zero after the server made its windows smaller.
+/// Number of bytes of DATA that the client may send. It is negative after the server made its windows smaller.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowance(i64);
 
@@ -18,12 +18,12 @@ impl Allowance {
         usize::try_from(self.0).unwrap_or(0)
     }
 
-    /// `bytes` is at most [`Allowance::bytes`].
+    /// Uses up sent bytes; `bytes` is at most [`Allowance::bytes`].
     pub(super) fn spend(&mut self, bytes: usize) {
         self.0 -= i64::try_from(bytes).unwrap_or(WINDOW_MAX);
     }
 
-    /// The server allows more, or, after a change of its settings, less.
+    /// Changes the allowance: the server allows more bytes, or, after a change of its settings, fewer.
     pub(super) fn change(&mut self, by: i64) -> Result<(), Fault> {
         if self.0 + by > WINDOW_MAX {
             return Err(Fault::flow_control("a window grows beyond 2^31-1"));
@@ -33,8 +33,8 @@ impl Allowance {
     }
 }
 
-/// The bytes of DATA that the server may send. Received data is taken at once, so only the part not given back yet is
-/// missing.
+/// Number of bytes of DATA that the server may send. Received data is processed at once, so only bytes that were not
+/// given back yet are missing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Grant {
     size: u32,
@@ -46,7 +46,8 @@ impl Grant {
         Self { size, used: 0 }
     }
 
-    /// Uses up received bytes. Returns the bytes to give back now: none before half of the window is used.
+    /// Uses up received bytes. Returns the bytes to give back now; none are given back before half of the window is
+    /// used.
     pub(super) fn use_up(&mut self, bytes: u32) -> Result<Option<u32>, Fault> {
         self.used = self
             .used
@@ -76,7 +77,7 @@ mod tests {
         allowance.change(WINDOW_MAX - 1).unwrap();
     }
 
-    /// All bytes given back were used, and bytes beyond the window are refused.
+    /// All bytes that are given back were used, and bytes beyond the window are refused.
     #[test]
     fn a_grant_gives_back_what_was_used() {
         let mut grant = Grant::new(100);

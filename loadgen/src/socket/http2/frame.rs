@@ -1,13 +1,13 @@
-//! Frames of HTTP/2 (RFC 9113, sections 4 and 6): cut out of pieces of plaintext, checked, written. Pure.
+//! Frames of HTTP/2 (RFC 9113, sections 4 and 6): cutting them out of plaintext, checking, and writing. Pure.
 
 use std::fmt;
 
-/// Length, type, flags, stream.
+/// The bytes of a frame's header: length, type, flags, stream.
 pub(super) const HEADER_BYTES: usize = 9;
-/// The most bytes of a frame's payload, unless the other side allows more (RFC 9113, section 4.2). Larger frames would
-/// only keep other streams waiting.
+/// The most bytes of a frame's payload, unless the peer allows more (RFC 9113, section 4.2). Larger frames would only
+/// delay other streams.
 pub(crate) const PAYLOAD_MAX_BYTES: usize = 16 << 10;
-/// The client's preface (RFC 9113, section 3.4).
+/// The bytes that a client sends first (RFC 9113, section 3.4).
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 const DATA: u8 = 0;
@@ -26,7 +26,7 @@ const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
 const PRIORITY: u8 = 0x20;
 
-/// Why a stream or a connection is ended (RFC 9113, section 7).
+/// The code for the end of a stream or a connection (RFC 9113, section 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Code(pub u32);
 
@@ -66,7 +66,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// A violation of HTTP/2 by the server. It ends the connection.
+/// A violation of HTTP/2 by the server, which ends the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub code: Code,
@@ -83,10 +83,10 @@ impl Fault {
     }
 }
 
-/// A received frame, with the fields that matter to a client. Stream numbers are 0 only if that is allowed.
+/// A received frame with the fields that a client needs. The stream's number is 0 only where that is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
-    /// `counted` is the size for flow control: it includes the padding.
+    /// DATA; `counted` is the size for flow control, which includes the padding.
     Data {
         stream: u32,
         data: &'a [u8],
@@ -121,7 +121,7 @@ pub(crate) enum Frame<'a> {
         stream: u32,
         increment: u32,
     },
-    /// PRIORITY, and unknown types (RFC 9113, section 5.5).
+    /// PRIORITY, or an unknown type (RFC 9113, section 5.5).
     Ignored,
 }
 
@@ -195,7 +195,7 @@ fn unpadded(flags: u8, payload: &[u8]) -> Result<&[u8], Fault> {
     Ok(&rest[..length])
 }
 
-/// Cuts frames out of pieces of plaintext, however those are cut.
+/// Cuts frames out of pieces of plaintext, however the pieces are cut.
 #[derive(Debug, Default)]
 pub(crate) struct Cutter {
     /// The beginning of an incomplete frame.
@@ -203,12 +203,12 @@ pub(crate) struct Cutter {
 }
 
 impl Cutter {
-    /// With room for a whole frame, so that memory does not grow between two calls.
+    /// A cutter with memory for a whole frame, so that no call has to allocate.
     pub(crate) fn new() -> Self {
         Self { partial: Vec::with_capacity(HEADER_BYTES + PAYLOAD_MAX_BYTES) }
     }
 
-    /// Reads a piece and passes on every frame that it completes.
+    /// Reads a piece and passes every complete frame on.
     pub(crate) fn feed(
         &mut self,
         mut input: &[u8],
@@ -239,7 +239,7 @@ impl Cutter {
     }
 }
 
-/// The length of the first frame, header included; `None` if the header is not complete.
+/// The length of the first frame with its header; `None` if the header is not complete.
 fn length(buffer: &[u8]) -> Result<Option<usize>, Fault> {
     let [a, b, c, _, _, _, _, _, _, ..] = buffer else { return Ok(None) };
     let payload = u32::from_be_bytes([0, *a, *b, *c]) as usize;
@@ -254,7 +254,7 @@ fn whole(frame: &[u8]) -> Result<Frame<'_>, Fault> {
     Frame::read(*kind, *flags, u32::from_be_bytes([a & 0x7f, *b, *c, *d]), payload)
 }
 
-/// Writes a header. `length` is at most [`PAYLOAD_MAX_BYTES`].
+/// Writes a frame header. `length` is at most [`PAYLOAD_MAX_BYTES`].
 fn header(length: usize, kind: u8, flags: u8, stream: u32, out: &mut Vec<u8>) {
     debug_assert!(length <= PAYLOAD_MAX_BYTES);
     #[expect(clippy::cast_possible_truncation, reason = "at most 16 KiB")]
@@ -264,12 +264,12 @@ fn header(length: usize, kind: u8, flags: u8, stream: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&stream.to_be_bytes());
 }
 
-/// Writes the header of a DATA frame; the data follows.
+/// Writes the header of a DATA frame; the caller writes the data.
 pub(crate) fn data(length: usize, stream: u32, end: bool, out: &mut Vec<u8>) {
     header(length, DATA, if end { END_STREAM } else { 0 }, stream, out);
 }
 
-/// Writes the parts of a header block, in as many frames as needed.
+/// Writes the slices of a header block in as many frames as needed.
 pub(crate) fn headers(parts: &[&[u8]], stream: u32, end: bool, out: &mut Vec<u8>) {
     let mut left: usize = parts.iter().map(|part| part.len()).sum();
     let mut parts = parts.iter().copied();
@@ -324,7 +324,7 @@ pub(super) fn reset(stream: u32, code: Code, out: &mut Vec<u8>) {
     out.extend_from_slice(&code.0.to_be_bytes());
 }
 
-/// A client that has accepted no pushed stream names stream 0.
+/// Writes GOAWAY with stream 0, because the client has accepted no pushed stream.
 pub(super) fn go_away(code: Code, out: &mut Vec<u8>) {
     header(8, GOAWAY, 0, 0, out);
     out.extend_from_slice(&0u32.to_be_bytes());

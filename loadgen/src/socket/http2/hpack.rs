@@ -1,8 +1,8 @@
-//! Decoding the headers of answers from HPACK (RFC 7541). Pure.
+//! Decodes the header fields of answers from HPACK (RFC 7541). Pure.
 //!
-//! Only the judged fields of an answer are read: its status, type, length and coding. For other fields only the size is
-//! kept, which the dynamic table needs to stay in step with the server's. That table has HTTP/2's default size, 4 KiB,
-//! which Go's client uses too.
+//! Only the fields of an answer that matter are decoded: status, type, length and compression. Of other fields only the
+//! size is kept, which the dynamic table needs to stay equal to the server's. That table has HTTP/2's default size of 4
+//! KiB, as in Go's client.
 
 mod huffman;
 mod table;
@@ -11,16 +11,16 @@ use super::frame::{Code, Fault};
 use crate::socket::Coding;
 use table::{Entry, Table};
 
-/// The most bytes of a text: longer ones have no meaning here; Kubernetes' own are a dozen bytes long.
+/// The most bytes of a decoded text. Longer texts mean nothing here; Kubernetes' own have about a dozen bytes.
 const TEXT_MAX_BYTES: usize = 1 << 10;
 
-/// The facts from the headers of an answer.
+/// The properties of an answer that its header fields state.
 #[derive(Debug, Default)]
 pub(super) struct Head {
     pub status: Option<u16>,
     pub length: Option<u64>,
     pub coding: Coding,
-    /// Empty if there is none.
+    /// The `Content-Type`; empty if the answer has none.
     pub content_type: Vec<u8>,
 }
 
@@ -31,7 +31,7 @@ impl Head {
     }
 }
 
-/// The name of a field, as far as it matters.
+/// The name of a field, as far as the name matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Name {
     Status,
@@ -53,7 +53,7 @@ impl Name {
     }
 }
 
-/// Reads one block after another; each changes the table for the next ones.
+/// Decodes one header block after another; each block changes the table for later ones.
 #[derive(Debug)]
 pub(super) struct Decoder {
     table: Table,
@@ -73,7 +73,7 @@ impl Decoder {
         Self { table: Table::new(), name: Vec::new(), value: Vec::new() }
     }
 
-    /// Reads a whole block into `head`.
+    /// Decodes a whole header block into `head`.
     pub(super) fn read(&mut self, mut block: &[u8], head: &mut Head) -> Result<(), Fault> {
         let mut begun = false;
         while let Some(&first) = block.first() {
@@ -133,7 +133,7 @@ impl Text<'_> {
     }
 }
 
-/// A number with this many bits in its first byte (RFC 7541, section 5.1).
+/// Decodes a number with this many bits in its first byte (RFC 7541, section 5.1).
 fn number(bits: u8, block: &mut &[u8]) -> Result<usize, Fault> {
     let cut_off = broken("a block breaks off in a number");
     let (&first, rest) = block.split_first().ok_or(cut_off)?;

@@ -1,24 +1,25 @@
 //! The limit of frames without content, after which the connection ends with `ENHANCE_YOUR_CALM`. Pure.
 //!
-//! A PING, an empty piece of a body, a window of one more byte: each is allowed, and each costs time that other calls
-//! lack. An account pays for them: it fills with time and with every frame sent, because a server reacts to those.
+//! A PING, an empty piece of a body, or a window of one more byte is allowed, but each takes time from other calls. A
+//! budget pays for such frames. It grows with time, and with every sent frame, because a server may react to that
+//! frame.
 
 use std::time::Instant;
 
 use super::frame::{Code, Fault};
 
-/// The initial account: no HTTP/2 stack starts with more than a dozen frames.
+/// The budget of a new connection; no HTTP/2 implementation starts with more than a dozen such frames.
 const FIRST: u32 = 10_000;
-/// Frames that a server may send for each of ours besides the answer: windows for its bytes, in steps as small as 256
+/// Frames that each sent frame pays for, besides the answer: windows for the sent bytes, in steps as small as 256
 /// bytes.
 const FOR_EACH_SENT: u32 = 64;
-/// Frames a second that time alone pays for; a PING a second is much already.
+/// Frames that each second pays for; even one PING a second is unusual.
 const PER_SECOND: f64 = 1000.0;
-/// The most that is saved up: this many frames are read in a moment, and a thousand streams with bodies of 3 MiB may
-/// have as many.
+/// The largest budget. This many frames are read in a moment, and a thousand streams with bodies of 3 MiB may cause as
+/// many.
 const SAVED_MAX: u32 = 1_000_000;
 
-/// The account of one connection.
+/// The budget of one connection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
     left: u32,
@@ -30,12 +31,12 @@ impl Patience {
         Self { left: FIRST, filled: now }
     }
 
-    /// A frame was sent to which the server may react.
+    /// Called for a sent frame to which the server may react.
     pub(super) fn sent(&mut self) {
         self.left = self.left.saturating_add(FOR_EACH_SENT).min(SAVED_MAX);
     }
 
-    /// A frame without content came.
+    /// Called for a received frame without content.
     pub(super) fn spend(&mut self, now: Instant) -> Result<(), Fault> {
         if self.left == 0 {
             self.fill(now);
@@ -45,7 +46,7 @@ impl Patience {
         Ok(())
     }
 
-    /// Computed only when the account is empty, so that it costs nothing before.
+    /// Adds the frames for the passed time. The time is only read when the budget is empty.
     fn fill(&mut self, now: Instant) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to what may be saved up")]
         let gained =
@@ -62,7 +63,7 @@ mod tests {
 
     use super::*;
 
-    /// The number of frames that are let pass at this time.
+    /// Number of frames that are accepted at this time.
     fn let_pass(patience: &mut Patience, now: Instant) -> u32 {
         (0..2 * SAVED_MAX).find(|_| patience.spend(now).is_err()).unwrap()
     }

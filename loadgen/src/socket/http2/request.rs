@@ -1,20 +1,21 @@
-//! The head of requests in HPACK (RFC 7541), made once: only the length of the body differs from call to call. Pure.
+//! The head of requests in HPACK (RFC 7541), made once, because only the length of the body differs between calls.
+//! Pure.
 //!
-//! If the server has announced a table that is large enough, the next request puts the constant fields into it; from
-//! then on each field is one byte, as with any common client.
+//! If the server announces a large enough table, the next request adds the constant fields to the table. In later
+//! requests each of these fields is one byte, as with other clients.
 
 use std::io::Write as _;
 
-/// `content-length` without indexing: the name's index, 28, in a prefix of four bits.
+/// The beginning of the field `content-length` without indexing: index 28 of the name, in a prefix of four bits.
 const CONTENT_LENGTH: [u8; 2] = [0x0f, 13];
 pub(crate) const METHOD_POST: u8 = 0x83;
 pub(crate) const SCHEME_HTTPS: u8 = 0x87;
-/// The first index of the dynamic table.
+/// The first index in the dynamic table.
 const DYNAMIC: usize = 62;
-/// The counted size of an entry besides its texts (RFC 7541, section 4.1).
+/// The size that counts for an entry besides its texts (RFC 7541, section 4.1).
 const ENTRY_BYTES: usize = 32;
 
-/// The names that a head may have, with their indices in the static table (RFC 7541, appendix A).
+/// The names of the head's fields, with their indices in the static table (RFC 7541, appendix A).
 const NAMES: [(&str, u8); FIELDS] = [
     (":authority", 1),
     (":path", 4),
@@ -25,7 +26,7 @@ const NAMES: [(&str, u8); FIELDS] = [
 ];
 const FIELDS: usize = 6;
 
-/// The head of all requests to one server.
+/// The head of all requests to one server and path.
 #[derive(Debug)]
 pub(crate) struct Head {
     literal: Vec<u8>,
@@ -34,19 +35,19 @@ pub(crate) struct Head {
     table_bytes: usize,
 }
 
-/// The form of a connection's next request.
+/// How the next request on a connection is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Every field in full; the table has no size.
+    /// Every field is written in full, because the server's table is too small.
     Literal,
-    /// Every field in full, to be added to the table.
+    /// Every field is written in full and added to the server's table.
     Teaching,
-    /// Every field by its index.
+    /// Every field is written as its index in the server's table.
     Taught,
 }
 
 impl Head {
-    /// A POST over https with these fields. Their names are among [`NAMES`]; another would be left out.
+    /// The head of a POST over https with these fields. Fields whose names are not in [`NAMES`] are left out.
     pub(crate) fn new(fields: [(&str, &str); FIELDS]) -> Self {
         let known = fields.iter().filter_map(|(name, value)| {
             NAMES.iter().find(|(known, _)| known == name).map(|(_, index)| (name.len(), *index, *value))
@@ -70,7 +71,7 @@ impl Head {
         head
     }
 
-    /// The next form for a server's table of this size.
+    /// The next encoding for a server's table of this size.
     pub(super) fn form_after(&self, form: Form, table_bytes: usize) -> Form {
         match form {
             _ if self.table_bytes > table_bytes => Form::Literal,
@@ -79,7 +80,7 @@ impl Head {
         }
     }
 
-    /// The block without the length of the body, which follows.
+    /// The header block without the length of the body, which follows.
     pub(super) fn block(&self, form: Form) -> &[u8] {
         match form {
             Form::Literal => &self.literal,
@@ -89,7 +90,7 @@ impl Head {
     }
 }
 
-/// The field with the length of the body, without an allocation.
+/// The field `content-length`, made without an allocation.
 pub(super) struct Length {
     bytes: [u8; 23],
     length: usize,
@@ -152,7 +153,7 @@ mod tests {
         assert_eq!(Length::of(usize::MAX).field(), b"\x0f\x0d\x1418446744073709551615");
     }
 
-    /// A table that is too small is never used; one that becomes too small is no longer used.
+    /// A server's table that is too small is never used. A table that becomes too small is no longer used.
     #[test]
     fn only_a_table_that_is_large_enough_is_taught() {
         let head = Head::new([

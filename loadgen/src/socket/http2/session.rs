@@ -1,7 +1,8 @@
-//! The client's side of one HTTP/2 connection (RFC 9113): frames in, frames out, the result of each call. Pure.
+//! The client's side of an HTTP/2 connection (RFC 9113): received frames, sent frames, and the result of each call.
+//! Pure.
 //!
-//! Time is an argument and no I/O happens here, so that a test can play any behaviour of a server. A violation by the
-//! server ends the connection; a fault of one answer ends only its stream.
+//! Time is an argument and no I/O happens here, so a test can imitate any server. A violation by the server ends the
+//! connection; an error in one answer ends only its stream.
 
 mod incoming;
 
@@ -18,15 +19,17 @@ use super::streams::{Stream, Streams, WINDOW_BYTES};
 use crate::failure::{Awaited, Class, Failure};
 use crate::socket::Seen;
 
-/// The receive window of a connection: bytes of all streams together before the server has to wait.
+/// The receive window of a connection: the bytes of all streams together after which the server must wait.
 const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
-/// The window of a connection until it is changed (RFC 9113, section 6.9.2).
+/// The initial window of a connection (RFC 9113, section 6.9.2).
 const WINDOW_AT_FIRST_BYTES: u32 = 65_535;
-/// The largest head of an answer, as with HTTP/1.1. Go's client takes 10 MiB; no webhook's comes near this.
+/// The most bytes of an answer's head, as with HTTP/1.1. Go's client accepts 10 MiB; no webhook sends nearly as much.
 const HEAD_MAX_BYTES: usize = 512 << 10;
-/// Frames of several calls share one write up to this size: beyond it the first would wait for the last.
+/// The size up to which frames of several calls share one write. With larger writes the first call would wait for the
+/// last.
 const WRITE_BYTES: usize = 64 << 10;
-/// A dead connection is noticed by these pings (Kubernetes: `HTTP2_READ_IDLE_TIMEOUT_SECONDS`, `HTTP2_PING_TIMEOUT_SECONDS`).
+/// How long a server may be silent before a PING is sent, which detects a dead connection (Kubernetes:
+/// `HTTP2_READ_IDLE_TIMEOUT_SECONDS`, `HTTP2_PING_TIMEOUT_SECONDS`).
 const PING_AFTER: Duration = Duration::from_secs(30);
 const PING_LIMIT: Duration = Duration::from_secs(15);
 /// The highest number of a stream.
@@ -35,7 +38,7 @@ const ID_MAX: u32 = (1 << 31) - 1;
 /// The result of a call.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    /// Its answer is complete: it stays at this place until it is released.
+    /// The answer of the call is complete, and is stored under this index until it is released.
     Answer {
         call: usize,
         place: usize,
@@ -44,7 +47,7 @@ pub(crate) enum Ended {
         call: usize,
         failure: Failure,
     },
-    /// The server has not acted on it and says so, or has never seen it: it may be sent again.
+    /// The server has certainly not processed the call, so the call may be sent again.
     Unprocessed {
         call: usize,
         failure: Failure,
@@ -61,33 +64,33 @@ pub(super) struct Session {
     welcomed: bool,
     streams: Streams,
     next_id: u32,
-    /// Streams from this number on have not been passed to the connection.
+    /// The number of the first stream that was not passed to the socket.
     unwritten: u32,
     form: Form,
     allowance: Allowance,
     grant: Grant,
-    /// Streams with data that their own window lets through, longest wait first.
+    /// Streams with data that their own window allows; the stream that has waited longest is first.
     sending: VecDeque<u32>,
-    /// Frames to be written.
+    /// Bytes of frames that wait to be written.
     out: Vec<u8>,
-    /// Bytes of replies to the server since everything was written.
+    /// Bytes of replies to the server since all output was last written.
     replies: usize,
     patience: Patience,
-    /// Whether the server has broken a rule.
+    /// Whether the server has violated the protocol.
     at_fault: bool,
-    /// An incomplete header block: its stream, and whether it ends that stream.
+    /// The stream of an incomplete header block, and whether that block ends the stream.
     continued: Option<(u32, bool)>,
     block: Vec<u8>,
     head: hpack::Head,
     ended: VecDeque<Ended>,
-    /// The server's message when it began to end the connection.
+    /// The server's message in its GOAWAY.
     farewell: Option<String>,
     heard: Instant,
     pinged: Option<Instant>,
 }
 
 impl Session {
-    /// Begins with the client's preface.
+    /// A session, whose first output is the client's preface.
     pub(super) fn new(now: Instant) -> Self {
         let mut out = Vec::with_capacity(WRITE_BYTES + 2 * PAYLOAD_MAX_BYTES);
         out.extend_from_slice(frame::PREFACE);
@@ -129,17 +132,17 @@ impl Session {
         self.streams.open_count()
     }
 
-    /// Streams that the server allows at once, as far as known.
+    /// The number of simultaneous streams that the server allows, as far as known.
     pub(super) fn streams_max(&self) -> usize {
         self.peer.streams_max as usize
     }
 
-    /// Whether the connection takes no further calls: the server wants to end it, or its numbers are used up.
+    /// Whether the connection accepts no further calls: the server wants to end it, or all stream numbers are used.
     pub(super) fn retired(&self) -> bool {
         self.farewell.is_some() || self.next_id > ID_MAX
     }
 
-    /// Opens a stream for a call. There must be room for it.
+    /// Opens a stream for a call. The connection must have room for a call.
     pub(super) fn open(&mut self, call: usize, head: &request::Head, length: usize) -> u32 {
         let id = self.next_id;
         self.next_id += 2;
@@ -159,7 +162,7 @@ impl Session {
         id
     }
 
-    /// Ends a stream without a waiter; returns the step that its call was waiting for.
+    /// Ends a stream whose call nobody waits for; returns the step for which the call was waiting.
     pub(super) fn cancel(&mut self, id: u32) -> Awaited {
         let Some(place) = self.streams.end(id) else { return Awaited::Head };
         let stream = self.streams.at(place);
@@ -173,7 +176,7 @@ impl Session {
         awaited
     }
 
-    /// Appends as much of the requests' bodies to the other frames as windows and one write allow.
+    /// Appends as much of the requests' bodies to the output as windows and the size of a write allow.
     pub(super) fn fill<'b>(&mut self, body: impl Fn(usize) -> [&'b [u8]; 3]) {
         while self.out.len() < WRITE_BYTES
             && let Some(&id) = self.sending.front()
@@ -205,12 +208,12 @@ impl Session {
         }
     }
 
-    /// Frames that wait to be written.
+    /// The bytes of frames that wait to be written.
     pub(super) fn out(&self) -> &[u8] {
         &self.out
     }
 
-    /// The connection has taken the frames; `all`: and no earlier ones wait.
+    /// Called after the socket accepted the frames. With `all`, no earlier bytes wait.
     pub(super) fn written(&mut self, all: bool) {
         self.out.clear();
         self.unwritten = self.next_id;
@@ -219,7 +222,7 @@ impl Session {
         }
     }
 
-    /// Processes received data. A fault ends the connection, and the server gets the reason.
+    /// Processes received data. A violation ends the connection, and the server gets the reason.
     pub(super) fn feed(&mut self, data: &[u8], now: Instant) -> Result<(), Failure> {
         self.heard = now;
         let mut cutter = std::mem::take(&mut self.cutter);
@@ -237,17 +240,17 @@ impl Session {
         })
     }
 
-    /// Whether the server has broken a rule; then it gets the reason.
+    /// Whether the server has violated the protocol and gets the reason.
     pub(super) fn at_fault(&self) -> bool {
         self.at_fault
     }
 
-    /// Announces the end of the connection.
+    /// Appends a GOAWAY to the output.
     pub(super) fn say_goodbye(&mut self) {
         frame::go_away(Code::NO_ERROR, &mut self.out);
     }
 
-    /// The connection has ended, and with it every call. Calls whose frames were never written may be sent again.
+    /// Ends the connection and every call. Calls whose frames were never written may be sent again.
     pub(super) fn fail_all(&mut self, why: &Failure, unwritten_may_go: bool) {
         let because = self.farewell.as_ref().map(|farewell| format!(" ({farewell})")).unwrap_or_default();
         while let Some((id, stream)) = self.streams.oldest() {
@@ -261,12 +264,12 @@ impl Session {
         }
     }
 
-    /// The results of calls, in the order in which they were known.
+    /// The next result of a call, in the order in which results became known.
     pub(super) fn next_ended(&mut self) -> Option<Ended> {
         self.ended.pop_front()
     }
 
-    /// The answer at a place, and the time of its start.
+    /// The answer with this index, and the time of its first byte.
     pub(super) fn answer(&self, place: usize) -> (Seen<'_>, Option<Instant>) {
         let Stream { head, body, begun, .. } = self.streams.at(place);
         let content_type = Some(&head.content_type[..]).filter(|text| !text.is_empty());
@@ -274,12 +277,12 @@ impl Session {
         (Seen { status, content_type, coding: head.coding, body }, *begun)
     }
 
-    /// The answer has been processed.
+    /// Frees an answer after it was processed.
     pub(super) fn release(&mut self, place: usize) {
         self.streams.release(place);
     }
 
-    /// Pings a server that was silent for long. An error means that it did not answer.
+    /// Sends a PING to a server that was silent for a long time. An error means that the server did not answer a PING.
     pub(super) fn check(&mut self, now: Instant) -> Result<(), &'static str> {
         match self.pinged {
             Some(since) if now.saturating_duration_since(since) >= PING_LIMIT => {
@@ -306,7 +309,7 @@ impl Session {
     }
 }
 
-/// Appends this many bytes of the parts, from the given place on. There must be that many.
+/// Appends `length` bytes of the three slices to `out`, from this position on. The slices must contain as many.
 fn append(parts: [&[u8]; 3], mut from: usize, mut length: usize, out: &mut Vec<u8>) {
     for part in parts {
         let rest = part.get(from..).unwrap_or_default();

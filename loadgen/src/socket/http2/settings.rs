@@ -9,14 +9,14 @@ pub(super) const INITIAL_WINDOW_SIZE: u16 = 4;
 const MAX_FRAME_SIZE: u16 = 5;
 pub(super) const MAX_HEADER_LIST_SIZE: u16 = 6;
 
-/// The number of streams before the server's settings come, as HTTP/2 stacks assume it: section 6.5.2 asks servers for
-/// no less.
+/// The number of streams that is assumed before the server's settings come, as in other HTTP/2 clients. Section 6.5.2
+/// recommends that servers allow at least as many.
 pub(crate) const STREAMS_UNTIL_TOLD: u32 = 100;
 const WINDOW_MAX: u32 = (1 << 31) - 1;
-/// The allowed values of the largest frame size; 16 KiB is the initial one.
+/// The allowed values of the largest frame size; 16 KiB is the initial value.
 const FRAME_BYTES: std::ops::RangeInclusive<u32> = 1 << 14..=(1 << 24) - 1;
 
-/// The server's settings, as far as they concern sent data.
+/// The server's settings that concern sent data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Peer {
     pub table_bytes: u32,
@@ -31,7 +31,7 @@ impl Default for Peer {
 }
 
 impl Peer {
-    /// Processes the payload of a SETTINGS frame, six bytes a setting.
+    /// Applies the payload of a SETTINGS frame, which has six bytes for each setting.
     pub(super) fn change(&mut self, settings: &[u8]) -> Result<(), Fault> {
         for setting in settings.chunks_exact(6) {
             let Some((identifier, value)) = setting.split_first_chunk() else { continue };

@@ -1,4 +1,4 @@
-//! The streams of a connection: the open ones, the progress of each, and their buffers, which are used again. Pure.
+//! The streams of a connection: open streams, their progress, and their buffers, which are used again. Pure.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -8,9 +8,9 @@ use super::frame::Code;
 use super::hpack::Head;
 use crate::failure::{Failure, MOST_BODY_BYTES};
 
-/// The receive window of a stream: a whole body of the largest size, and its end.
+/// The receive window of a stream: a body of the largest size and its end.
 pub(super) const WINDOW_BYTES: u32 = 5 << 20;
-/// The buffer size that is kept; larger buffers are freed after a large answer.
+/// The size of buffers that are kept. Larger buffers are freed after a large answer.
 const KEPT_BYTES: usize = 64 << 10;
 
 #[derive(Debug)]
@@ -18,19 +18,19 @@ pub(super) struct Stream {
     pub call: usize,
     pub allowance: Allowance,
     pub grant: Grant,
-    /// Bytes of the request's body, and the number of written ones.
+    /// The length of the request's body, and the number of bytes that were written.
     pub length: usize,
     pub sent: usize,
-    /// Whether it is queued to send data.
+    /// Whether the stream is in the queue of streams that can send data.
     pub queued: bool,
-    /// Its status is set once the head has come.
+    /// The head of the answer; its status is set after the head has come.
     pub head: Head,
     pub body: Vec<u8>,
-    /// When the head came.
+    /// The time at which the head came.
     pub begun: Option<Instant>,
 }
 
-/// Why a stream cannot go on: the code for the server, and the failure of the call.
+/// Why a stream cannot continue: the code for the server, and the failure of the call.
 pub(super) type Broken = (Code, Failure);
 
 impl Stream {
@@ -48,7 +48,7 @@ impl Stream {
         }
     }
 
-    /// A header block came. True if it ended the answer.
+    /// Handles a header block; true if it ended the answer.
     pub(super) fn on_head(&mut self, head: &Head, end: bool, now: Instant) -> Result<bool, Broken> {
         if self.begun.is_some() {
             // Trailers, which are ignored.
@@ -71,7 +71,7 @@ impl Stream {
         if end { self.ended() } else { Ok(false) }
     }
 
-    /// Data came. True if it ended the answer.
+    /// Handles data; true if it ended the answer.
     pub(super) fn on_data(&mut self, data: &[u8], end: bool) -> Result<bool, Broken> {
         if self.begun.is_none() {
             return Err(malformed("its body came before its head"));
@@ -83,7 +83,8 @@ impl Stream {
         if end { self.ended() } else { Ok(false) }
     }
 
-    /// RFC 9113, section 8.1.1: an announced length must be kept, except where there is no body by definition.
+    /// Checks the end of an answer. A body must have its announced length (RFC 9113, section 8.1.1), except where no
+    /// body is allowed.
     fn ended(&self) -> Result<bool, Broken> {
         let bodiless = matches!(self.head.status, Some(204 | 304));
         match self.head.length {
@@ -100,13 +101,12 @@ fn malformed(why: &str) -> Broken {
     (Code::PROTOCOL_ERROR, Failure::http(format!("the answer is malformed: {why}")))
 }
 
-/// All streams, found by their number on the wire while they are open, and by their place until their answer was
-/// processed.
+/// All streams. An open stream is found by its number; later its answer is found by its index until it was processed.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     places: Vec<Stream>,
     free: Vec<usize>,
-    /// Number and place of the open ones, by number.
+    /// Number and index of each open stream, sorted by number.
     open: VecDeque<(u32, usize)>,
 }
 
@@ -115,7 +115,7 @@ impl Streams {
         self.open.len()
     }
 
-    /// Opens a stream. Numbers must rise.
+    /// Opens a stream. Its number must be higher than all earlier ones.
     pub(super) fn open(&mut self, id: u32, call: usize, length: usize, allowance: u32) -> &mut Stream {
         debug_assert!(self.open.back().is_none_or(|(last, _)| *last < id));
         let place = self.free.pop().unwrap_or_else(|| {
@@ -137,7 +137,7 @@ impl Streams {
         self.places.get_mut(self.open[at].1)
     }
 
-    /// Ends a stream; it keeps its place until [`Streams::release`].
+    /// Ends a stream, which keeps its index until [`Streams::release`].
     pub(super) fn end(&mut self, id: u32) -> Option<usize> {
         let at = self.open.binary_search_by_key(&id, |(id, _)| *id).ok()?;
         self.open.remove(at).map(|(_, place)| place)
@@ -151,17 +151,17 @@ impl Streams {
         self.free.push(place);
     }
 
-    /// The newest open stream with its number.
+    /// The newest open stream and its number.
     pub(super) fn newest(&self) -> Option<(u32, &Stream)> {
         self.open.back().map(|(id, place)| (*id, &self.places[*place]))
     }
 
-    /// The oldest open stream with its number.
+    /// The oldest open stream and its number.
     pub(super) fn oldest(&self) -> Option<(u32, &Stream)> {
         self.open.front().map(|(id, place)| (*id, &self.places[*place]))
     }
 
-    /// Every open stream with its number, oldest first.
+    /// Calls `act` for every open stream with its number, oldest first.
     pub(super) fn each_open(&mut self, mut act: impl FnMut(u32, &mut Stream)) {
         for (id, place) in &self.open {
             act(*id, &mut self.places[*place]);

@@ -2,7 +2,7 @@ use rustls::crypto::cipher::{AeadKey, Iv};
 
 use super::*;
 
-/// Both ends of one direction, in each form that records have.
+/// Both ends of one direction, for each kind of cipher.
 fn pairs() -> Vec<(Half, Half)> {
     let aes = || ConnectionTrafficSecrets::Aes256Gcm { key: AeadKey::from([7; 32]), iv: Iv::new([9; 12]) };
     let chacha = || ConnectionTrafficSecrets::Chacha20Poly1305 { key: AeadKey::from([7; 32]), iv: Iv::new([9; 12]) };
@@ -16,7 +16,7 @@ fn pairs() -> Vec<(Half, Half)> {
     ]
 }
 
-/// Cuts the wire into records and opens them.
+/// Cuts bytes into records and opens them.
 fn open_all(receiving: &mut Half, wire: &mut [u8]) -> Vec<(u8, Vec<u8>)> {
     let (mut opened, mut at) = (Vec::new(), 0);
     while let Some(length) = length(&wire[at..]).unwrap() {
@@ -28,7 +28,7 @@ fn open_all(receiving: &mut Half, wire: &mut [u8]) -> Vec<(u8, Vec<u8>)> {
     opened
 }
 
-/// However a text is given, it is cut into full records and comes out again.
+/// In whatever slices a text is given, it is cut into full records, and opening them gives the text.
 #[test]
 fn what_is_sealed_is_opened() {
     let text: Vec<u8> = (0..251).cycle().take(3 * PLAINTEXT_MAX_BYTES + 77).collect();
@@ -50,8 +50,8 @@ fn what_is_sealed_is_opened() {
     }
 }
 
-/// Zeros after a record's content type only hide its length (RFC 8446, section 5.4); a record with only zeros is
-/// broken.
+/// Zeros after a record's content type are padding (RFC 8446, section 5.4). A record that contains only zeros is
+/// invalid.
 #[test]
 fn padding_is_no_text() {
     let (mut sending, mut receiving) = pairs().remove(0);
@@ -68,7 +68,7 @@ fn padding_is_no_text() {
     }
 }
 
-/// If any byte is changed, left out or repeated, the record is not opened.
+/// A record with any changed byte, a missing record, or a repeated record cannot be opened.
 #[test]
 fn what_was_touched_is_broken() {
     for (mut sending, mut receiving) in pairs() {

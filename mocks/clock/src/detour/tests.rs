@@ -1,4 +1,4 @@
-//! Tests of the bytes that are written, and that the code does nothing else.
+//! Tests of the bytes that redirect a system call, and of the added code.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,14 @@ use crate::room::{SETS, WHICH};
 
 const AT: u64 = 0x40_0000;
 
-/// Bytes of a program: a site with its surroundings, and the site's address.
+/// The bytes around a system-call instruction, and the address of the instruction.
 fn program(before: &[u8], after: &[u8]) -> (Vec<u8>, u64) {
     let bytes = [before, &SYSTEM_CALL, after].concat();
     (bytes, AT + before.len() as u64)
 }
 
-/// As in the runtime of Go: a jump of two bytes. A return to the address behind it finds the original bytes.
+/// Tests the code of Go's runtime, where a jump of two bytes replaces the call. The bytes behind it, to which another
+/// call may return, stay unchanged.
 #[test]
 fn a_site_with_room_near_it_keeps_its_neighbours() {
     let (bytes, site) = program(&[0x48, 0x89, 0xdf], &[&[0xc3][..], &[BREAK; 12]].concat());
@@ -26,7 +27,7 @@ fn a_site_with_room_near_it_keeps_its_neighbours() {
     assert_eq!(rewrite.astray, [(site + 1, STUBS + 3 * 64 + 5)]);
 }
 
-/// As in the C library. In the middle of the written bytes is an invalid instruction.
+/// Tests the code of the C library. A thread that is in the middle of the written bytes meets an invalid instruction.
 #[test]
 fn a_site_with_its_number_before_it_is_written_over() {
     let (bytes, site) = program(&[0xb8, 0xca, 0, 0, 0], &[0x48, 0x3d]);
@@ -58,7 +59,7 @@ fn what_is_not_known_stays() {
     assert_eq!(rewrite(site, 0, AT, &bytes), None);
 }
 
-/// All stubs and tables fit beside the code.
+/// All stubs and tables fit into the memory of the added code, and none overlaps another.
 #[test]
 fn nothing_is_written_over_another() {
     let Some(detour) = Detour::of(true) else { return };
@@ -77,7 +78,7 @@ fn nothing_is_written_over_another() {
     assert_eq!(detour.after_fault(STUBS), None);
 }
 
-/// The code has one system call, uses no stack, and restores every register that it uses.
+/// The added code contains one system call, uses no stack, and restores every register that it uses.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn the_code_is_what_it_should_be() {
@@ -101,7 +102,7 @@ fn the_code_is_what_it_should_be() {
     assert_eq!(code.bytes[code.call..code.call + 2], SYSTEM_CALL);
 }
 
-/// A stub is checked with a disassembler.
+/// A disassembler shows the expected instructions of a stub.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn a_stub_leads_to_the_code_and_back() {

@@ -1,4 +1,4 @@
-//! Tests of this machine's page, and of the code for both CPUs.
+//! Tests of this machine's vDSO, and of the added code for x86-64 and arm64.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +12,7 @@ fn patch(mark: u64) -> (Vec<u8>, Patch) {
     (image, patch)
 }
 
-/// The added code overwrites none of the kernel's, and every name leads to it.
+/// The added code overwrites no code of the kernel, and the name of every time function leads to the added code.
 #[test]
 fn nothing_of_the_kernels_is_written_over() {
     let (image, patch) = patch(0);
@@ -51,7 +51,7 @@ fn the_data_is_where_the_code_looks() {
     assert_eq!((&data[5..17], &data[17..29], &data[29..]), (&origins[..], &origins[..], &[30 << 32][..]));
 }
 
-/// The output of a program of the machine; `None`, with a message, if it is missing.
+/// The output of a program of this machine; `None`, with a message, if the program is missing.
 pub fn output(program: &str, arguments: &[&str]) -> Option<String> {
     let Ok(output) = Command::new(program).args(arguments).output() else {
         println!("skipped: needs {program}");
@@ -67,8 +67,8 @@ pub fn mnemonics(listing: &str) -> Vec<String> {
     lines.map(|text| text.split_whitespace().next().unwrap_or_default().to_owned()).collect()
 }
 
-/// The code does only arithmetic, moves, jumps within itself and the two calls; it uses no register that belongs to a
-/// caller.
+/// The added code contains only arithmetic, moves, jumps within itself and two calls. It uses no register that a caller
+/// owns.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn the_code_is_what_it_should_be() {
@@ -91,7 +91,7 @@ fn the_code_is_what_it_should_be() {
     }
 }
 
-/// An assembled file for arm64: its code and its labels. `None`, with a message, if a tool is missing.
+/// The assembled code for arm64 and its labels; `None`, with a message, if a tool is missing.
 fn assembled(source: &str, more: &[&str]) -> Option<(Vec<u8>, BTreeMap<String, u64>)> {
     let object = tempfile::NamedTempFile::new().unwrap();
     let source = format!("{}/{source}", env!("CARGO_MANIFEST_DIR"));
@@ -117,7 +117,8 @@ fn code_of_arm64() -> Option<Code> {
     Some(Code { bytes, gettimeofday, time, getres, data })
 }
 
-/// The same for arm64, instruction by instruction. Go keeps its goroutine in x28, and x18 is the platform's.
+/// The added code for arm64 has only allowed instructions. It leaves x28 unchanged, where Go keeps its goroutine, and
+/// x18, which belongs to the platform.
 #[test]
 fn the_code_of_arm64_is_what_it_should_be() {
     let Some(code) = code_of_arm64() else { return };
@@ -143,9 +144,9 @@ fn the_code_of_arm64_is_what_it_should_be() {
     }
 }
 
-/// The results of arm64's page, called by an arm64 program under an emulator: see `tests/programs/arm64.s`.
+/// The times that an arm64 program reads through the changed vDSO in an emulator; see `tests/programs/arm64.s`.
 fn said_on_arm64(mark: u64) -> Option<Vec<i64>> {
-    /// The offsets of the program's functions that replace the kernel's, before the page.
+    /// Offsets of the test program's functions that replace the kernel's, relative to the vDSO.
     const KERNEL: [i64; 2] = [-128, -64];
     const HEAD: u64 = 120;
     const BASE: u64 = 0x40_0000;
@@ -179,8 +180,8 @@ fn said_on_arm64(mark: u64) -> Option<Vec<i64>> {
     Some(output.stdout.chunks(8).map(|chunk| word(chunk).cast_signed()).collect())
 }
 
-/// The arithmetic of arm64's code equals the clock's, and only for converted clocks. Errors pass, and callee-saved
-/// registers are kept.
+/// The code for arm64 computes the same times as [`Clock`], and only for converted clocks. It passes errors on, and
+/// keeps callee-saved registers.
 #[test]
 fn the_code_of_arm64_tells_the_programs_time() {
     let Some(said) = said_on_arm64(0) else { return };
@@ -196,7 +197,7 @@ fn the_code_of_arm64_tells_the_programs_time() {
     assert_eq!(said[52..], [0, 0, 7 * 30, 0]);
 }
 
-/// If the machine's clock cannot be read through the page, the system call is made.
+/// With a mark, the code for arm64 makes the system call, as for a clock that the vDSO cannot read.
 #[test]
 fn the_code_of_arm64_makes_the_call_with_a_mark() {
     let clock = Clock::of_test(30, 5);

@@ -1,5 +1,5 @@
-//! Tests of every call in the table: its limit is a thirtieth, its rest is thirty times as long, and nothing else is
-//! touched.
+//! Tests of every call in the table at rate 30: the limit is divided by 30, the remaining time is multiplied by 30, and
+//! nothing else changes.
 
 use super::*;
 use crate::calls;
@@ -32,7 +32,7 @@ fn change(name: &str, arguments: [u64; 6], memory: &Pretended) -> Change {
     }
 }
 
-/// Arguments with only one set.
+/// Six arguments of which one is set.
 fn with(index: usize, value: u64) -> [u64; 6] {
     let mut arguments = [0; 6];
     arguments[index] = value;
@@ -74,7 +74,8 @@ fn sleeps_by_another_clock_pass() {
     assert_eq!(absolute.waits_ns, None);
 }
 
-/// Milliseconds would be rounded up to a whole one of real time, so the wait is in nanoseconds.
+/// A wait of milliseconds becomes a wait of nanoseconds, because it would otherwise be rounded up to a whole real
+/// millisecond.
 #[test]
 fn milliseconds_become_nanoseconds() {
     let memory = Pretended::default();
@@ -211,7 +212,7 @@ fn what_cannot_be_seen_is_refused() {
     assert_eq!(refused("settimeofday"), libc::EPERM);
 }
 
-/// The times of a timer are those of its clock, whose number the tracer must know.
+/// The times of a timer are converted by its clock, whose number the tracer remembers.
 #[test]
 fn a_timer_is_remembered_with_its_clock() {
     let (memory, clock) = (Pretended::default(), Clock::of_test(RATE, BASE));

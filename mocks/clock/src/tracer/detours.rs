@@ -1,7 +1,7 @@
-//! The preparation of waits without a stop. A program gets memory for the code and for its threads' places, and sites
-//! are rewritten after a wait was seen there.
+//! The preparation of waits without a stop. Each program gets memory for the code and for its threads' slots. After a
+//! wait stopped at a system-call instruction (a site), the code around the site is rewritten.
 //!
-//! Owns the steps on stopped threads for it. [`crate::detour`] decides the bytes that are written.
+//! Owns the steps on stopped threads. [`crate::detour`] decides the bytes that are written.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,12 +14,12 @@ use crate::registers::Registers;
 use crate::room::{CODE, CODE_BYTES};
 use crate::sys::{self, Go, Report, Tid};
 
-/// Bytes of a system call, after which a thread stops.
+/// Length of a system-call instruction; a stopped thread is behind the instruction.
 const CALL_BYTES: u64 = 2;
 
 impl Tracer {
-    /// Gives a program that has not run yet memory and code for its waits, if that is possible, and its first thread
-    /// its place. Returns the signal with which it goes on; `None` if it has ended.
+    /// Gives a program that has not run yet memory and code for its waits, if possible, and a slot to its first thread.
+    /// Returns the signal with which the thread continues; `None` if the thread has ended.
     pub(super) fn give_room(&mut self, pid: Tid, process: &mut Process, place: Place) -> Option<i32> {
         let (Some(code), Some(call)) = (&self.machine.detour, self.machine.patch.call) else { return Some(0) };
         if process.page.is_empty() {
@@ -60,7 +60,7 @@ impl Tracer {
         Some(signal)
     }
 
-    /// Sets the place of a new thread before it runs.
+    /// Tells a new thread the address of its memory slot before the thread runs.
     pub(super) fn tell_place(&mut self, tid: Tid) {
         let Some(thread) = self.threads.get_mut(&tid).filter(|thread| thread.is_new) else { return };
         thread.is_new = false;
@@ -76,7 +76,8 @@ impl Tracer {
         }
     }
 
-    /// Whether a signal came from a rewritten site, and is not the program's own.
+    /// Whether a signal came from a rewritten site and not from the program. Such a thread is sent to the right
+    /// address.
     pub(super) fn is_led_back(&self, tid: Tid, signal: i32) -> bool {
         if ![libc::SIGILL, libc::SIGTRAP, libc::SIGSEGV, libc::SIGBUS].contains(&signal) {
             return false;
@@ -102,7 +103,7 @@ impl Tracer {
         sys::set_registers(tid, &registers).is_ok()
     }
 
-    /// Adds the waits that a thread made without a stop, when it stops at one.
+    /// Adds the waits that a thread made without a stop, when the thread stops at another call.
     pub(super) fn count_of(&mut self, tid: Tid, registers: &Registers) {
         if !detour::is_within(registers.instruction()) {
             return;
@@ -118,7 +119,7 @@ impl Tracer {
     }
 }
 
-/// Rewrites the site of a call that has just stopped, if it was not examined before.
+/// Rewrites the site of a call that has just stopped, unless the site was examined before.
 pub(super) fn rewrite(tid: Tid, process: &Process, instruction: u64) {
     let (Some(sites), Some(site)) = (&process.sites, instruction.checked_sub(CALL_BYTES)) else { return };
     let mut sites = sites.borrow_mut();
@@ -133,8 +134,8 @@ pub(super) fn rewrite(tid: Tid, process: &Process, instruction: u64) {
     let _ = written(tid, &rewrite);
 }
 
-/// Bytes around a site, as far as a short jump reaches. If that goes beyond the end of the program's memory, only those
-/// before the site.
+/// The bytes around a site that a short jump reaches. If these go beyond the end of the program's memory, only the
+/// bytes before the site.
 fn around(tid: Tid, site: u64) -> Option<(u64, Vec<u8>)> {
     let reads = [(REACH, 2 * REACH), (REACH, REACH + CALL_BYTES), (8, 8 + CALL_BYTES)];
     reads.into_iter().find_map(|(before, length)| {
@@ -145,8 +146,8 @@ fn around(tid: Tid, site: u64) -> Option<(u64, Vec<u8>)> {
     })
 }
 
-/// Writes the new code, then the site: first a break in place of its first byte, so that no other thread runs half of
-/// it.
+/// Writes the new code, then the site. The first byte of the site is a breakpoint meanwhile, so that no other thread
+/// runs half-written code.
 fn written(tid: Tid, rewrite: &Rewrite) -> Option<()> {
     let (stub_at, stub) = &rewrite.stub;
     sys::write(tid, *stub_at, stub)?;
@@ -160,7 +161,7 @@ fn written(tid: Tid, rewrite: &Rewrite) -> Option<()> {
     poke(tid, *at, bytes.get(..1)?)
 }
 
-/// Writes a few bytes into a program's code, of which it gets its own copy.
+/// Writes a few bytes into a program's code; the program gets its own copy of that memory.
 fn poke(tid: Tid, at: u64, bytes: &[u8]) -> Option<()> {
     let mut word = [0; 8];
     sys::read(tid, at, &mut word)?;
@@ -168,7 +169,8 @@ fn poke(tid: Tid, at: u64, bytes: &[u8]) -> Option<()> {
     sys::poke(tid, at, u64::from_ne_bytes(word)).ok()
 }
 
-/// Lets a thread go on until a call begins or ends; `None` if it has ended. Signals are kept for later.
+/// Lets a thread run until a call begins or ends; `None` if it has ended. Signals that arrive meanwhile are kept for
+/// later.
 fn to_call(tid: Tid, signal: &mut i32) -> Option<()> {
     loop {
         sys::go(tid, Go::ToCall, 0).ok()?;
@@ -181,12 +183,12 @@ fn to_call(tid: Tid, signal: &mut i32) -> Option<()> {
     }
 }
 
-/// The address of a thread's place: all threads without one of their own use the last.
+/// The address of a thread's memory slot. All threads without a slot of their own use the last slot.
 fn place_at(place: Place) -> u64 {
     PLACES + PLACE_BYTES * if place.is_own { place.index } else { places::PLACES }
 }
 
-/// Writes the head of a thread's own place.
+/// Writes the head of a thread's own memory slot.
 fn set_head(tid: Tid, place: Place) {
     if place.is_own {
         let at = place_at(place);

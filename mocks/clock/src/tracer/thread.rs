@@ -1,4 +1,4 @@
-//! The tracer's state of a thread and of its process.
+//! The tracer's state of one thread and of its process.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -13,52 +13,52 @@ use crate::sys::{self, Tid};
 /// The state that the threads of one process share.
 #[derive(Debug, Clone, Default)]
 pub struct Process {
-    /// The first place in the gap of its stack; 0 before its program has begun.
+    /// The address of the first slot in the gap of its stack; 0 before its program has begun.
     pub hole: u64,
-    /// The addresses of the kernel's page.
+    /// The addresses of the vDSO.
     pub page: Range<u64>,
-    /// The clocks of its POSIX timers, by number.
+    /// The clocks of the process's POSIX timers, by the number of the timer.
     pub timers: Rc<RefCell<HashMap<i32, i32>>>,
-    /// The rewritten sites; `None` if there is no memory for them.
+    /// The rewritten system-call instructions; `None` if the process has no memory for them.
     pub sites: Option<Rc<RefCell<Sites>>>,
 }
 
-/// The rewritten sites of a program.
+/// The rewritten system-call instructions (sites) of a program.
 #[derive(Debug, Clone, Default)]
 pub struct Sites {
-    /// Calls that were examined.
+    /// Addresses of calls that were examined.
     pub seen: HashSet<u64>,
     /// Number of rewritten sites.
     pub count: u64,
-    /// Where a thread continues that stopped in the middle of a rewritten site.
+    /// For each address in the middle of a rewritten site: the address where a thread that stopped there continues.
     pub astray: HashMap<u64, u64>,
 }
 
 #[derive(Debug)]
 pub struct Thread {
     pub process: Process,
-    /// Its place in the gap, and for waits without a stop.
+    /// The thread's memory slot in the gap of the stack and in the memory for waits without a stop.
     pub place: Place,
-    /// Whether it has not run yet, so that its place is not set.
+    /// Whether the thread has not run yet and does not have the address of its memory slot.
     pub is_new: bool,
-    /// The changed call that it is in.
+    /// The changed call that the thread is making.
     pub pending: Option<Pending>,
     /// A wait that a signal interrupted and the kernel continues.
     pub interrupted: Option<Pending>,
-    /// A poll that the kernel makes again if no handler runs.
+    /// A poll that the kernel repeats if no signal handler runs.
     pub again: Option<Again>,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub struct Pending {
-    /// The registers to restore, all but the result.
+    /// The registers to restore after the call, except for the result.
     pub restore: Option<Registers>,
     pub then: Then,
-    /// The registers of the call as it was made.
+    /// The registers with which the call was made.
     pub call: Registers,
 }
 
-/// A call that the kernel is about to make again.
+/// A call that the kernel may repeat.
 #[derive(Debug, Clone, Copy)]
 pub struct Again {
     pub call: Registers,
@@ -76,7 +76,7 @@ impl Thread {
         Self { process, place, is_new: false, pending: None, interrupted: None, again: None }
     }
 
-    /// The process of a thread or process that this thread has just made.
+    /// The process of a new thread or process that this thread has just created.
     pub fn child_process(&self, tid: Tid) -> Process {
         let mut process = self.process.clone();
         let flags = flags_of_new(tid);
@@ -93,7 +93,7 @@ impl Thread {
     }
 }
 
-/// The flags in the call by which a thread makes another one.
+/// The flags of the call with which a thread creates another thread.
 fn flags_of_new(tid: Tid) -> u64 {
     let Ok(Some(registers)) = sys::registers(tid) else { return 0 };
     match registers.number() {
@@ -110,7 +110,7 @@ fn flags_of_new(tid: Tid) -> u64 {
 }
 
 impl Again {
-    /// Whether a thread makes this call again: at the same address, with the same stack and arguments.
+    /// Whether a thread repeats this call: at the same address, with the same stack and arguments.
     pub fn is(&self, now: &Registers) -> bool {
         let of = |registers: &Registers| {
             (registers.number(), registers.arguments(), registers.instruction(), registers.stack())

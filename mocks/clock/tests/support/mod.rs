@@ -1,21 +1,21 @@
-//! The programs of the tests, and commands under the clock.
+//! The test programs, and commands that run under the clock.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs");
 
-/// The rate of most tests.
+/// The clock rate of most tests.
 pub const RATE: u32 = 30;
 
-/// A command under a clock with that rate.
+/// A command that runs a program under a clock with this rate.
 pub fn under(rate: u32, program: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_longhaul-clock"));
     command.args(["--rate", &rate.to_string(), "--"]).arg(program);
     command
 }
 
-/// Whether a program exists; prints that the test is skipped if not.
+/// Whether a program is installed; if not, prints that the test is skipped.
 pub fn has(program: &str) -> bool {
     let is_there = Command::new(program).arg("--version").output().is_ok();
     if !is_there {
@@ -24,7 +24,7 @@ pub fn has(program: &str) -> bool {
     is_there
 }
 
-/// A C program, built into a folder with further compiler arguments.
+/// Compiles a C program into a folder, with further compiler arguments.
 pub fn compiled(name: &str, more: &[&str], folder: &Path) -> Option<PathBuf> {
     if !has("gcc") {
         return None;
@@ -37,7 +37,7 @@ pub fn compiled(name: &str, more: &[&str], folder: &Path) -> Option<PathBuf> {
     Some(program)
 }
 
-/// A shell script under the clock.
+/// A command that runs a shell script under the clock.
 pub fn shell(text: &str) -> Command {
     let mut command = under(RATE, Path::new("sh"));
     command.args(["-c", text]);

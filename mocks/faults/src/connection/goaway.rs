@@ -1,5 +1,5 @@
-//! `goaway`: HTTP/2 GOAWAY on the connections that carry a matching watch. With `drain` open streams go on until they
-//! end; without it the connection is closed behind the frame. A hit is one connection that got the frame.
+//! `goaway`: sends HTTP/2 GOAWAY on connections that carry a matching watch. With `drain`, open streams continue until
+//! they end. Without `drain`, the connection is closed after the frame. A hit is one connection that got the frame.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! `max-streams`: new HTTP/2 connections to the subject's endpoints allow few streams at a time
-//! (`SETTINGS_MAX_CONCURRENT_STREAMS`). A hit is one connection that got the setting; it keeps that limit.
+//! `max-streams`: new HTTP/2 connections to the subject's endpoints allow only few simultaneous streams
+//! (`SETTINGS_MAX_CONCURRENT_STREAMS`). A hit is one connection that got the setting; the connection keeps that limit.
 
 use super::super::handle::{Handle, Welcome};
 use super::super::settings::{keys, not_zero};
@@ -20,7 +20,7 @@ pub(crate) const ROW: PlayedRow =
         .hit("a connection")
         .played(|_| Box::new(MaxStreams::default()));
 
-/// Fewer than the watches of any real operator.
+/// The default limit of streams, below the number of watches of any real operator.
 const STREAMS: u32 = 10;
 
 #[derive(Debug, Default)]

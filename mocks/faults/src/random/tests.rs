@@ -17,8 +17,8 @@ fn end(fault: &Fault) -> Duration {
     fault.at.unwrap().0 + active(fault).unwrap()
 }
 
-/// For any seed, rate and window, faults are within the window, in order and apart, and the same seed gives the same
-/// faults.
+/// For any seed, rate and window, drawn faults are within the window, in order, and do not overlap. The same seed gives
+/// the same faults.
 #[test]
 fn a_draw_is_within_bounds_apart_and_repeatable() {
     // The time that Pods and programs take is longer than the shortest stretch.
@@ -39,7 +39,7 @@ fn a_draw_is_within_bounds_apart_and_repeatable() {
     }
 }
 
-/// Times are whole seconds, unless that would leave few of them.
+/// Faults begin at whole seconds, unless only few whole seconds are possible.
 #[test]
 fn drawn_times_are_whole_seconds_where_there_are_enough() {
     let draw =
@@ -51,7 +51,7 @@ fn drawn_times_are_whole_seconds_where_there_are_enough() {
     assert!(whole(draw(5).unwrap()) < 100, "of 1,200");
 }
 
-/// Every fault of the catalogue can be drawn by its name alone; each comes once before any repeats.
+/// Every fault of the catalogue can be drawn by its name alone; every fault is drawn once before any is drawn again.
 #[test]
 fn every_name_can_be_drawn_and_none_is_forgotten() {
     let random = Random { every: Span::from_secs(60), from: named(Name::ALL) };
@@ -66,7 +66,7 @@ fn every_name_can_be_drawn_and_none_is_forgotten() {
     assert_eq!((hang.lasting(), hang.resource.as_deref()), (Lasting::For(Span::from_secs(8)), None));
 }
 
-/// A hundred hours with a fault a minute are drawn; ten times as many are refused.
+/// A schedule of a hundred hours with one fault a minute is accepted; ten times as many faults are refused.
 #[test]
 fn a_draw_is_bounded() {
     let hundred_hours = window(60, 360_060);
@@ -79,7 +79,8 @@ fn a_draw_is_bounded() {
     );
 }
 
-/// While a planned fault is active, none is drawn; a planned fault that lasts to the end overlaps all drawn ones.
+/// While a planned fault is active, no drawn fault is active. A planned fault that lasts to the end overlaps all drawn
+/// faults.
 #[test]
 fn a_draw_keeps_clear_of_what_is_planned() {
     let random = Random { every: Span::from_secs(10), from: named(&[Name::WatchReset]) };

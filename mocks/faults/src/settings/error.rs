@@ -1,8 +1,8 @@
-//! The refusals of a fault's settings.
+//! Errors in a fault's settings.
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A key that only other faults have.
+    /// The fault has no such key, but other faults have it.
     #[error("`{key}` has no meaning for `{fault}`: it belongs to {owners}")]
     NotItsKey {
         key: String,
@@ -10,7 +10,7 @@ pub enum Error {
         /// The faults that have the key, as text.
         owners: String,
     },
-    /// A value that the fault cannot use.
+    /// The fault cannot use the value.
     #[error("`{key}` is {given}: {instead}")]
     Value {
         key: &'static str,
@@ -25,36 +25,36 @@ pub enum Error {
         /// The advice for the user.
         instead: &'static str,
     },
-    /// A value that the row cannot read.
+    /// A value of this fault cannot be parsed.
     #[error("{why}")]
     Unread { why: String },
-    /// A probability outside 0 to 1.
+    /// The probability is not between 0 and 1.
     #[error("`probability` is {given}: write a number between 0 and 1, for example `0.05`")]
     Probability { given: String },
-    /// `count: 0`.
+    /// The setting `count: 0`.
     #[error("`count` is 0: a fault that may have no effect proves nothing; leave it out or write 1 or more")]
     NoCount,
-    /// Both a time and another fault.
+    /// The fault has both `at` and `when`.
     #[error("`at` and `when` exclude each other: a fault begins at a time, or after another fault's first hit")]
     TwoBeginnings,
-    /// Two faults with the same label.
+    /// Two faults have the same label.
     #[error("`id: {id}` is there twice: every fault's `id` must be its own")]
     IdTwice { id: String },
-    /// `when` names no fault of the list, or forms a cycle.
+    /// `when` names no fault of the list, or the faults wait for each other in a cycle.
     #[error("`when` waits for a hit of `{id}`, {why}")]
     When {
         /// The label.
         id: String,
         why: String,
     },
-    /// The fault is not played here: by the mock API server, or by the proxy in front of a control plane.
+    /// The player that got the fault does not play it. Players are the mock API server and the proxy, for example.
     #[error("`{fault}` cannot be played here: {why}")]
     NotPlayed {
         fault: &'static str,
-        /// The right player, as text.
+        /// The player that plays the fault, as text.
         why: &'static str,
     },
-    /// The same id was begun twice without an end.
+    /// A fault with this id is still active.
     #[error("fault {id} is already running: end it first")]
     AlreadyRunning { id: u32 },
 }

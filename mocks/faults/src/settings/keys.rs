@@ -1,6 +1,6 @@
 //! The check of a fault's keys and values.
 //!
-//! Owns the comparison of a fault with its row. The refusal of an unknown key names the faults that have it.
+//! Owns the comparison of a fault with its catalogue entry. The refusal of a key names the faults that have the key.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub(super) fn check(fault: &Fault) -> Result<(), Error> {
     (row.refuses)(fault)
 }
 
-/// The keys that were written; their original spelling is kept.
+/// The keys that were written in the scenario, with their original spelling.
 fn given(fault: &Fault) -> Map<String, Value> {
     match serde_json::to_value(fault) {
         Ok(Value::Object(keys)) => keys,
@@ -43,7 +43,7 @@ pub(super) fn quoted(name: Name) -> String {
     format!("`{}`", name.as_str())
 }
 
-/// The faults for which `is` holds, as text: `` `a`, `b` and `c` ``.
+/// The faults whose catalogue entry fulfils `is`, as text: `` `a`, `b` and `c` ``.
 pub(crate) fn those(is: impl Fn(&Row) -> bool) -> String {
     let names: Vec<String> = Name::ALL.iter().filter(|name| is(name.row())).copied().map(quoted).collect();
     match names.split_last() {
@@ -52,7 +52,7 @@ pub(crate) fn those(is: impl Fn(&Row) -> bool) -> String {
     }
 }
 
-/// Refuses a list of faults with duplicate labels, or with a fault that waits for one that cannot come.
+/// Refuses a list with duplicate labels, or with a fault that waits for a fault which can never have a hit.
 pub fn check_all(faults: &[Fault]) -> Result<(), (usize, Error)> {
     let mut by_id: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, fault) in faults.iter().enumerate() {

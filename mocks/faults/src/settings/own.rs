@@ -1,7 +1,8 @@
-//! The keys of single faults: each row has a type with its own.
+//! The keys of single faults: each catalogue entry has a type with its own keys.
 //!
-//! Owns how such a type is declared, and how a fault is read: shared keys go to [`Fault`], all others to the row. A key
-//! that the row does not have is kept as written, so that the check can name its owners.
+//! Owns how such a type is declared, and how a fault is read. Shared keys are stored in [`Fault`], all others in the
+//! type of the catalogue entry. An unknown key is kept as written, so that the check can name the faults that have the
+//! key.
 
 use std::any::Any;
 use std::fmt::{self, Debug};
@@ -15,16 +16,17 @@ use serde_json::{Map, Value};
 use super::shared::{OF_ALL, is_shared};
 use super::{Error, Fault, Name};
 
-/// A key of a fault: its name in scenarios, its default (empty if there is none) and its description.
+/// A key of a fault: its name in scenarios, its default (empty if it has none) and its description.
 pub type Takes = (&'static str, &'static str, &'static str);
 
-/// The keys of one row.
+/// The settings that only one kind of fault has.
 pub trait Keys: Default + Clone + Debug + Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static {
     /// Each key with its default and description.
     const TAKES: &'static [Takes];
 }
 
-/// Declares the keys of a row: the field, its spelling, its type, and its default and meaning for readers.
+/// Declares the settings of one kind of fault: for each key the field, the name, the type, the default and the
+/// description.
 macro_rules! keys {
     (
         $(#[$doc:meta])*
@@ -49,15 +51,15 @@ macro_rules! keys {
 pub(crate) use keys;
 
 keys! {
-    /// Most faults of the registry and of the server have no keys.
+    /// The settings of a fault that has only shared keys.
     pub(crate) struct NoKeys {}
 }
 
-/// The keys of a fault's row, as they were written.
+/// The settings that only this kind of fault has, as they were written.
 #[derive(Clone)]
 pub struct Settings(Arc<dyn Written>);
 
-/// Keys of any row's type.
+/// The settings of any kind of fault.
 trait Written: Any + Debug + Send + Sync {
     fn written(&self) -> Map<String, Value>;
 }
@@ -71,7 +73,7 @@ impl<K: Keys> Written for K {
     }
 }
 
-/// Keys that the row cannot read, and why.
+/// Settings that cannot be parsed, and the reason.
 #[derive(Debug)]
 struct Unread(Map<String, Value>, String);
 
@@ -81,10 +83,10 @@ impl Written for Unread {
     }
 }
 
-/// Reads the keys of a row.
+/// A function that parses the settings of one kind of fault.
 pub(crate) type Read = fn(Map<String, Value>) -> Settings;
 
-/// See [`Read`].
+/// Parses the settings of one kind of fault; see [`Read`].
 pub(crate) fn read<K: Keys>(keys: Map<String, Value>) -> Settings {
     match K::deserialize(Value::Object(keys.clone())) {
         Ok(read) => Settings(Arc::new(read)),
@@ -93,7 +95,7 @@ pub(crate) fn read<K: Keys>(keys: Map<String, Value>) -> Settings {
 }
 
 impl Settings {
-    /// The keys of a fault whose row is not known yet.
+    /// The settings of a fault before its kind is known.
     pub(super) fn none() -> Self {
         Self(Arc::new(NoKeys {}))
     }
@@ -111,7 +113,7 @@ impl Settings {
         self.0.written()
     }
 
-    /// Refuses values that the row cannot read.
+    /// Refuses settings that could not be parsed.
     pub(super) fn check(&self) -> Result<(), Error> {
         self.problem().map_or(Ok(()), |why| Err(Error::Unread { why: why.to_owned() }))
     }
@@ -134,7 +136,7 @@ impl PartialEq for Settings {
     }
 }
 
-/// All keys of all rows.
+/// All keys of single faults.
 static KNOWN: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let own = Name::ALL.iter().flat_map(|name| name.row().takes).map(|(key, ..)| *key);
     let chosen = Name::ALL.iter().flat_map(|name| name.row().chooses).copied();
@@ -180,7 +182,7 @@ impl<'de> Deserialize<'de> for Fault {
     }
 }
 
-/// A mapping without the keys of rows, which are collected separately.
+/// The shared keys of a mapping; the keys of single faults are collected separately.
 struct Split<'a, A> {
     map: A,
     own: &'a mut Map<String, Value>,
@@ -216,7 +218,7 @@ pub(crate) fn not_zero(key: &'static str, is_zero: bool) -> Result<(), Error> {
     if is_zero { Err(Error::Value { key, given, instead: "write 1 or more" }) } else { Ok(()) }
 }
 
-/// Refuses a status that is no error.
+/// Refuses an HTTP status that is no error.
 pub(crate) fn error_status(status: Option<u16>) -> Result<(), Error> {
     match status.filter(|status| !(400..=599).contains(status)) {
         Some(status) => {

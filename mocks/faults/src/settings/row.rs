@@ -1,42 +1,43 @@
-//! The row of a fault: its name, description, keys and defaults. It stands in the fault's own file.
+//! The catalogue entry of a fault (`Row`): its name, description, keys and defaults. The file of each fault defines its
+//! entry.
 //!
-//! Owns the shape of a row. The list of all rows is `catalogue.rs`; settings, schema, docs/faults.md and the engine
-//! read the row and have no list of their own.
+//! Owns the type of an entry. `catalogue.rs` lists all entries. Settings, schema, docs/faults.md and the engine read
+//! the entries and have no lists of their own.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::own::{Keys, NoKeys, Read, Takes, read};
 use super::{Error, Fault, On};
 
-/// The facts about a fault that differ between faults.
+/// The properties in which faults differ.
 pub struct Row {
-    /// As scenarios spell it.
+    /// The name of the fault in scenarios.
     pub name: &'static str,
-    /// The effect, in one sentence.
+    /// The effect of the fault, in one sentence.
     pub doc: &'static str,
-    /// The sort of target.
+    /// The kind of target, which decides the player.
     pub family: Family,
-    /// The keys that choose the target.
+    /// The keys that choose targets.
     pub chooses: &'static [&'static str],
     /// The keys that shape the effect.
     pub takes: &'static [Takes],
-    /// Reads the keys of `takes`.
+    /// Parses the keys of `takes`.
     pub(crate) read: Read,
-    /// The schema of these keys.
+    /// The schema of the keys in `takes`.
     pub(crate) schema: fn(&mut SchemaGenerator) -> Schema,
-    /// The client's view, for the page on faults.
+    /// The effect as a client sees it, for docs/faults.md.
     pub sees: &'static str,
     /// The definition of a hit.
     pub hit: &'static str,
     /// Whether the fault is momentary if it has a time and no `for`.
     pub is_instant: bool,
-    /// The requests that the fault concerns if `on` is absent.
+    /// The kinds of requests that the fault affects if `on` is absent.
     pub on: On,
     /// Whether the fault has one effect if neither `count` nor `probability` is set.
     pub once: bool,
-    /// Refuses values that this fault cannot use although others could.
+    /// Refuses values that this fault cannot use although other faults can.
     pub refuses: fn(&Fault) -> Result<(), Error>,
-    /// The arguments of a fault that a draw only names.
+    /// The arguments of a fault that a random draw only names.
     pub drawn: Drawn,
 }
 
@@ -45,26 +46,26 @@ pub struct Row {
 pub struct Drawn {
     /// The duration in seconds, unless the fault is momentary.
     pub for_s: u64,
-    /// The most effects; `None` means no limit but the fault's own.
+    /// The most effects; `None` means no limit beyond the fault's own.
     pub count: Option<u64>,
 }
 
 /// The target of a fault, which determines its player and the keys that choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
-    /// Single requests, before they are answered.
+    /// Requests before their answers.
     Requests,
     /// Watches, while they are open.
     Watches,
-    /// The store or the users, independently of requests.
+    /// The store or the users, independent of requests.
     Server,
     /// Connections of the mock API server.
     Connections,
-    /// The network in front of any control plane: played by `mock_proxy`.
+    /// The network in front of any control plane; `mock_proxy` plays these faults.
     Network,
     /// The mock registry.
     Registry,
-    /// The clock of a process of the subject, played by the starter of the process.
+    /// The clock of a subject's process; the code that starts the process plays these faults.
     Clock,
     /// The Pods of a deployed subject.
     Pods,
@@ -75,7 +76,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// Whether the faults of the family can be played with any control plane, not by the mock API server.
+    /// Whether the faults of the family can be played with any control plane and need no mock API server.
     pub fn is_played_anywhere(self) -> bool {
         matches!(self, Self::Network | Self::Registry | Self::Clock)
     }
@@ -85,7 +86,7 @@ impl Family {
         matches!(self, Self::Requests | Self::Watches | Self::Server | Self::Connections | Self::Workloads)
     }
 
-    /// Whether the faults take their own time: Pods and programs end and come back.
+    /// Whether the faults take as long as Pods or programs need to end and come back.
     pub fn takes_its_time(self) -> bool {
         matches!(self, Self::Pods | Self::Plane)
     }
@@ -105,7 +106,7 @@ impl Family {
 }
 
 impl Row {
-    /// A row of a family, with the defaults of most rows.
+    /// A catalogue entry with the defaults of most faults.
     pub(crate) const fn new(family: Family, name: &'static str, doc: &'static str) -> Self {
         Self {
             name,
@@ -125,22 +126,22 @@ impl Row {
         }
     }
 
-    /// A row of a fault of watches.
+    /// The catalogue entry of a fault of watches.
     pub(crate) const fn watches(name: &'static str, doc: &'static str) -> Self {
         Self::new(Family::Watches, name, doc)
     }
 
-    /// A row of a fault of requests.
+    /// The catalogue entry of a fault of requests.
     pub(crate) const fn requests(name: &'static str, doc: &'static str) -> Self {
         Self::new(Family::Requests, name, doc)
     }
 
-    /// A row of a fault of the server itself.
+    /// The catalogue entry of a fault of the server itself.
     pub(crate) const fn server(name: &'static str, doc: &'static str) -> Self {
         Self::new(Family::Server, name, doc)
     }
 
-    /// A row of a fault of connections: of new ones, or of those that carry a matching watch.
+    /// The catalogue entry of a fault of connections: of new ones, or of those that carry a matching watch.
     pub(crate) const fn connections(name: &'static str, doc: &'static str) -> Self {
         Self::new(Family::Connections, name, doc)
     }
@@ -178,19 +179,19 @@ impl Row {
         self
     }
 
-    /// Sets the arguments for a draw, if they are not the usual ones.
+    /// Sets the arguments for a random draw, if they differ from the usual ones.
     pub(crate) const fn drawn(mut self, for_s: u64, count: Option<u64>) -> Self {
         self.drawn = Drawn { for_s, count };
         self
     }
 
-    /// Sets the keys that choose, if they are not the family's.
+    /// Sets the keys that choose targets, if they differ from those of the family.
     pub(crate) const fn chooses(mut self, keys: &'static [&'static str]) -> Self {
         self.chooses = keys;
         self
     }
 
-    /// Lets a fault of connections be chosen by the watches on them.
+    /// Lets a fault of connections choose a connection by its watches.
     pub(crate) const fn finds_watches(self) -> Self {
         self.chooses(Family::Watches.chooses())
     }
@@ -200,7 +201,7 @@ impl Row {
         self
     }
 
-    /// The declaration of a key of this row.
+    /// The declaration of one of the fault's own keys.
     pub fn key(&self, key: &str) -> Option<&'static Takes> {
         self.takes.iter().find(|(name, ..)| *name == key)
     }

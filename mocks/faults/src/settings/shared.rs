@@ -1,9 +1,9 @@
-//! The keys that no single fault owns: those of every fault, and those that choose within a family.
+//! The keys that several faults share: the keys of every fault, and the keys that choose targets within a family.
 
 /// The keys that every fault has.
 pub(crate) const OF_ALL: [&str; 7] = ["name", "id", "at", "when", "for", "count", "probability"];
 
-/// The keys that choose the target, and their faults as text.
+/// The keys that choose targets, and the faults that have them, as text.
 pub(super) const CHOOSING: [(&str, &str); 9] = [
     ("resource", "faults on requests, watches and workloads"),
     ("userAgent", "faults on requests and watches"),
@@ -16,12 +16,12 @@ pub(super) const CHOOSING: [(&str, &str); 9] = [
     ("afterEvents", "faults on watches"),
 ];
 
-/// Whether a key belongs to rows and shapes the effect.
+/// Whether a key belongs to single faults and shapes their effect.
 pub(super) fn is_of_rows(key: &str) -> bool {
     !OF_ALL.contains(&key) && CHOOSING.iter().all(|(choosing, _)| *choosing != key)
 }
 
-/// The keys that every fault or every row of a family has.
+/// Whether every fault, or every fault of a family, has a key.
 pub(super) fn is_shared(key: &str) -> bool {
     !is_of_rows(key)
 }

@@ -1,6 +1,6 @@
 //! `nth` and `every`: the choice of targets by their number since the fault began.
 //!
-//! Owns how both are spelled, and whether a number is chosen.
+//! Owns how `nth` and `every` are written, and which numbers they choose.
 
 use std::fmt;
 
@@ -16,9 +16,9 @@ const LIST_MAX: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Nth {
     Range {
-        /// The first one.
+        /// The first chosen number.
         from: u64,
-        /// The last one; if absent, all that follow.
+        /// The last chosen number; if absent, all later ones are chosen.
         to: Option<u64>,
     },
     /// Ascending numbers.
@@ -30,7 +30,7 @@ pub enum Nth {
 pub struct Every(pub u64);
 
 impl Nth {
-    /// One request only.
+    /// Chooses only this request.
     pub const fn one(number: u64) -> Self {
         Self::Range { from: number, to: Some(number) }
     }

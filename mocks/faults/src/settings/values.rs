@@ -1,7 +1,7 @@
-//! The values of a fault's keys.
+//! The types of a fault's values.
 //!
-//! Owns their spelling. If a key takes a number or a word, or a number or a range, a wrong value is refused with
-//! advice.
+//! Owns how the values are written. If a key takes a number or a word, or a number or a range, the refusal of a wrong
+//! value says how to write it.
 
 use std::fmt;
 
@@ -10,18 +10,18 @@ use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use units::Span;
 
-/// The fault after which another one begins.
+/// The fault after which this fault begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct When {
-    /// The `id` of that fault: its first hit counts.
+    /// The `id` of the other fault; its first hit counts.
     pub hit: String,
     /// The time after that hit. Default: at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plus: Option<Span>,
 }
 
-/// The sorts of requests that a fault concerns: one, written as a word, or several as a list.
+/// The kinds of requests that a fault affects: a word for one kind, or a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct On(u8);
 
@@ -30,9 +30,9 @@ pub struct On(u8);
     reason = "they are the words of an enumeration, of which several can be taken together"
 )]
 impl On {
-    /// Lists, each page of one.
+    /// Lists, including each page of a list.
     pub const List: Self = Self(1);
-    /// Watches.
+    /// Watches of a resource.
     pub const Watch: Self = Self(1 << 1);
     /// Reads of one object.
     pub const Get: Self = Self(1 << 2);
@@ -40,14 +40,14 @@ impl On {
     pub const Create: Self = Self(1 << 3);
     /// Replacements (PUT).
     pub const Update: Self = Self(1 << 4);
-    /// Patches.
+    /// Patches of an object.
     pub const Patch: Self = Self(1 << 5);
     /// Deletions, of one object or of many.
     pub const Delete: Self = Self(1 << 6);
-    /// All of them.
+    /// All kinds of requests.
     pub const Any: Self = Self(1 << 7);
 
-    /// The words, each with its value and description.
+    /// The words in scenarios, each with its value and description.
     const WORDS: [(&str, Self, &str); 8] = [
         ("list", Self::List, "Lists, each page of one."),
         ("watch", Self::Watch, "Watches."),
@@ -59,12 +59,12 @@ impl On {
         ("any", Self::Any, "All of them."),
     ];
 
-    /// Whether a request of one sort is among these.
+    /// Whether these kinds contain the kind of a request.
     pub fn has(self, one: Self) -> bool {
         self.0 & (one.0 | Self::Any.0) != 0
     }
 
-    /// The index of a sort in the list of words; of several, the first one.
+    /// The position of a kind in the list of words; of several kinds, the first one's.
     pub fn index(self) -> u32 {
         self.0.trailing_zeros()
     }
@@ -136,9 +136,9 @@ impl JsonSchema for On {
 /// A code: an HTTP status as a number, or an HTTP/2 error as a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
-    /// The code of a `Status`.
+    /// The HTTP status in a `Status`.
     Status(u16),
-    /// The code of `RST_STREAM` or GOAWAY.
+    /// The HTTP/2 error code in `RST_STREAM` or GOAWAY.
     Http2(Http2Code),
 }
 
@@ -172,15 +172,15 @@ pub enum Http2Code {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
-    /// 410 as the status of the response.
+    /// 410 as the HTTP status of the response.
     Http,
-    /// 410 as 200 with an `ERROR` event.
+    /// 410 in an `ERROR` event after an answer of 200.
     Stream,
-    /// Both forms of 410 in turn.
+    /// Both forms of 410, alternately.
     Both,
     /// 504 with the cause `ResourceVersionTooLarge`.
     Modern,
-    /// 504 with the text only.
+    /// 504 with only a message.
     Old,
 }
 
@@ -192,11 +192,11 @@ pub enum ErrorBody {
     Status,
     /// Plain text, as from a proxy.
     Text,
-    /// Nothing.
+    /// No body.
     Empty,
 }
 
-/// The fate of a stream after an `ERROR` event.
+/// The behaviour of a stream after an `ERROR` event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Then {
@@ -206,23 +206,23 @@ pub enum Then {
     Hold,
 }
 
-/// The state of watches that open while others are silent.
+/// The behaviour of watches that open while others are silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NewStreams {
-    /// They work.
+    /// The new watches work.
     Healthy,
-    /// They are silent too.
+    /// The new watches are silent too.
     Silent,
 }
 
-/// The state of connections that open while others are frozen.
+/// The behaviour of connections that open while others are frozen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NewConnections {
-    /// They work.
+    /// The new connections work.
     Healthy,
-    /// They are frozen too.
+    /// The new connections are frozen too.
     Frozen,
 }
 
@@ -230,9 +230,9 @@ pub enum NewConnections {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Connections {
-    /// All of them.
+    /// All connections.
     All,
-    /// Those that opened after the fault began.
+    /// Connections that opened after the fault began.
     New,
 }
 
@@ -240,31 +240,31 @@ pub enum Connections {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Newer {
-    /// The watch is accepted and gets no event until the counter has passed that revision.
+    /// The watch is accepted and gets no event until the revision counter has passed that revision.
     Silent,
-    /// 410.
+    /// The watch is refused with 410.
     Gone,
-    /// 504 with the cause `ResourceVersionTooLarge`.
+    /// The watch is refused with 504 and the cause `ResourceVersionTooLarge`.
     TooLarge,
 }
 
-/// The fate of the watches that are open during a restore.
+/// The treatment of watches that are open during a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Watches {
-    /// They stay open and get no event until the counter has passed the revisions that they know.
+    /// The watches stay open and get no event until the counter has passed the revisions that they know.
     Kept,
-    /// All of them are reset, those of every user.
+    /// All watches of every user are reset.
     Cut,
 }
 
-/// The fate of a connection.
+/// How a connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum How {
-    /// RST.
+    /// The connection is reset (RST).
     Reset,
-    /// FIN.
+    /// The connection is closed (FIN).
     Close,
     /// The connection stays open and nothing happens on it.
     Hang,
@@ -276,13 +276,13 @@ pub enum How {
 pub enum Direction {
     /// Both directions.
     Both,
-    /// Not from the control plane to the subject.
+    /// From the control plane to the subject.
     ToSubject,
-    /// Not from the subject to the control plane.
+    /// From the subject to the control plane.
     ToServer,
 }
 
-/// The error in a certificate.
+/// The kind of certificate that a connection gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -290,12 +290,12 @@ pub enum Kind {
     Expired,
     /// An unknown authority has signed the certificate.
     UnknownCa,
-    /// None: another certificate of the same authority.
+    /// The certificate is valid, but another one of the same authority.
     Rotated,
 }
 
 impl Form {
-    /// The refusal of this value, with the advice.
+    /// The refusal of this HTTP/2 code, with the advice for the user.
     pub(crate) fn wrong(self, instead: &'static str) -> super::Error {
         super::Error::Value { key: "form", given: format!("{self:?}").to_lowercase(), instead }
     }
@@ -349,7 +349,7 @@ impl JsonSchema for Code {
 }
 
 impl Http2Code {
-    /// The number on the wire.
+    /// The number of the error code in HTTP/2 frames.
     pub fn number(self) -> u32 {
         match self {
             Self::NoError => 0x0,
@@ -370,7 +370,7 @@ impl Http2Code {
 mod tests {
     use super::*;
 
-    /// A program that patches writes as well as one that replaces.
+    /// A program that patches counts as a writer, like one that replaces.
     #[test]
     fn several_sorts_of_requests_are_a_list() {
         let read = |text: &str| serde_json::from_str::<On>(text);

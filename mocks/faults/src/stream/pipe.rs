@@ -1,7 +1,7 @@
-//! The pipe between a watch's log and its bytes: small effects, one behind the other.
+//! The chain of effects between a watch's log and its bytes.
 //!
-//! Owns the order of effects, their timers, and pieces that are sent with pauses. A stream without effects has no pipe.
-//! The content is bounded: one item goes in at a time, and none while an effect is full or bytes wait to be sent.
+//! Owns the order of effects, their timers, and pieces that are sent with pauses. A stream without effects has no
+//! chain. Memory is bounded: one item enters at a time, and none while an effect is full or bytes wait to be sent.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use tokio::time::{Instant, Sleep};
 use super::{Ending, Stream};
 use crate::FaultId;
 
-/// An item in the pipe.
+/// An item that passes through the effects of a stream.
 #[derive(Debug)]
 pub enum Item {
     Event(EventLine),
@@ -26,7 +26,7 @@ pub enum Item {
         closes: bool,
         line: Bytes,
     },
-    /// Bytes that are not one line any more.
+    /// Bytes that are no longer single lines.
     Block(Block),
     /// An event that a fault withholds.
     Withheld {
@@ -42,36 +42,36 @@ pub enum Item {
 pub struct EventLine {
     pub change: Change,
     pub revision: u64,
-    /// Whether the event is part of the state with which the watch began.
+    /// Whether the event belongs to the state with which the watch began.
     pub initial: bool,
-    /// The line as it goes on the wire.
+    /// The event's line as it is sent.
     pub line: Bytes,
-    /// If set, the client has everything up to this revision once it has the event.
+    /// If set, a client that has this event has all events up to this revision.
     pub through: Option<u64>,
 }
 
-/// Bytes for the wire.
+/// Bytes to send.
 #[derive(Debug, Default)]
 pub struct Block {
     pub bytes: Bytes,
-    /// The revision and the line of each event inside.
+    /// The revision and the line of each event in the block.
     pub events: Vec<(u64, Bytes)>,
     pub through: Option<u64>,
-    /// Sent in pieces of this many bytes, with a pause after each.
+    /// If set, the block is sent in pieces of this many bytes, with this pause after each.
     pub pieces: Option<(usize, Duration)>,
 }
 
-/// The tools of an effect during a call.
+/// The data and functions that an effect may use during a call.
 pub struct Flow<'a> {
     pub now: Instant,
     pub stream: &'a Arc<Stream>,
     /// Whether the client asked for bookmarks.
     pub bookmarks: bool,
-    /// Makes the line of a bookmark; `true` for the one that closes the initial events.
+    /// Makes the line of a bookmark at a revision; `true` makes the bookmark that closes the initial events.
     pub bookmark: &'a dyn Fn(u64, bool) -> Bytes,
 }
 
-/// The position of an effect: those that change events come before those that only change how bytes are sent.
+/// The order of effects: those that change events come before those that only change how bytes are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rank {
     Events,
@@ -82,27 +82,27 @@ pub enum Rank {
 
 /// The effect of one fault on one stream.
 pub trait Effect: Send + std::fmt::Debug {
-    /// The position among the effects of a watch.
+    /// The position of this effect among the effects of a watch.
     fn rank(&self) -> Rank {
         Rank::Events
     }
-    /// Handles an item; items that go on are pushed to `out`, in order.
+    /// Handles an item. Items that continue are added to `out`, in order.
     fn pass(&mut self, item: Item, flow: &Flow<'_>, out: &mut Vec<Item>);
-    /// Time has passed, or the fault has ended.
+    /// Called after time has passed or the fault has ended.
     fn tick(&mut self, _flow: &Flow<'_>, _out: &mut Vec<Item>) {}
-    /// When the effect wants to be called again.
+    /// The time at which the effect must be called again.
     fn due(&self) -> Option<Instant> {
         None
     }
-    /// Whether the effect can hold no more.
+    /// Whether the effect holds as much as it can.
     fn is_full(&self) -> bool {
         false
     }
-    /// Whether the effect holds nothing and never will again.
+    /// Whether the effect holds nothing and will never hold anything again.
     fn is_done(&self) -> bool;
 }
 
-/// The effects of one stream.
+/// The chain of effects of one stream.
 #[derive(Debug)]
 pub struct Pipe {
     effects: Vec<Box<dyn Effect>>,
@@ -112,7 +112,7 @@ pub struct Pipe {
 }
 
 impl Item {
-    /// The item as bytes for the wire; the item itself if it has none.
+    /// The bytes of an item; the item itself if it has no bytes.
     pub fn into_block(self) -> Result<Block, Self> {
         match self {
             Self::Event(event) => Ok(Block {
@@ -131,7 +131,7 @@ impl Item {
 }
 
 impl Block {
-    /// Several blocks as one.
+    /// Joins several blocks into one.
     pub fn together(blocks: impl IntoIterator<Item = Self>) -> Self {
         let mut whole = Self::default();
         let mut bytes = BytesMut::new();
@@ -162,7 +162,7 @@ impl Pipe {
         self.effects.insert(place, effect);
     }
 
-    /// Whether the pipe is empty and has no effects left.
+    /// Whether the chain holds no item and has no effects left.
     pub fn is_done(&mut self) -> bool {
         if self.effects.iter().any(|effect| effect.is_done()) {
             self.effects.retain(|effect| !effect.is_done());
@@ -179,13 +179,13 @@ impl Pipe {
         }
     }
 
-    /// Puts one item in.
+    /// Puts one item into the first effect.
     pub fn feed(&mut self, item: Item, flow: &Flow<'_>) {
         self.run(0, vec![item], flow);
     }
 
-    /// The next item that comes out; `Ready(None)` means that an item may be fed. While pending, the pipe's own timer
-    /// wakes `cx`.
+    /// The next item that leaves the chain; `Ready(None)` means that an item may enter. While the result is pending,
+    /// the chain's own timer wakes `cx`.
     pub fn next(&mut self, now: Instant, cx: &mut Context<'_>) -> Poll<Option<Item>> {
         let paused = self.pauses_until.is_some_and(|until| now < until);
         if !paused {
@@ -200,7 +200,7 @@ impl Pipe {
         if paused || self.effects.iter().any(|effect| effect.is_full()) { Poll::Pending } else { Poll::Ready(None) }
     }
 
-    /// Arms the timer for the next due effect or piece.
+    /// Sets the timer for the next effect or piece whose time comes.
     fn wait(&mut self, cx: &mut Context<'_>) {
         let due = self.effects.iter().filter_map(|effect| effect.due()).chain(self.pauses_until).min();
         if let Some(due) = due {
@@ -211,7 +211,7 @@ impl Pipe {
         }
     }
 
-    /// The first piece of a block that is sent in pieces; the rest waits in front.
+    /// Takes the first piece of a block that is sent in pieces; the rest is sent next.
     fn slice(&mut self, mut block: Block, now: Instant) -> Block {
         let Some((size, pause)) = block.pieces else { return block };
         self.pauses_until = Some(now + pause);

@@ -1,27 +1,27 @@
-//! The decompression of an answer, within a bound.
+//! Decompression of an answer, with a limit of its size.
 
 use std::io::Read as _;
 
 use flate2::read::MultiGzDecoder;
 
-/// A first guess of how much longer the text is.
+/// The expected ratio of decompressed to compressed size.
 const RATIO: usize = 4;
 
-/// Why there is no text.
+/// Why an answer cannot be decompressed.
 #[derive(Debug)]
 pub enum Problem {
-    /// The text would be too long.
+    /// The decompressed text would be longer than the limit.
     TooLarge,
     /// Invalid or truncated gzip.
     Broken(String),
 }
 
-/// Unpacks an answer. Never makes more than `most` bytes and one. One answer may have several members, as Go reads
-/// them.
+/// Decompresses an answer. At most `most` bytes and one more are produced. An answer may consist of several gzip
+/// members, as for Go.
 ///
 /// # Errors
 ///
-/// When it is no gzip, or becomes too large.
+/// When the bytes are no gzip, or the text is longer than `most`.
 pub fn unpack(packed: &[u8], most: usize) -> Result<Vec<u8>, Problem> {
     let mut plain = Vec::with_capacity(packed.len().saturating_mul(RATIO).min(most));
     let unpacked = MultiGzDecoder::new(packed).take(most as u64 + 1).read_to_end(&mut plain);

@@ -1,25 +1,25 @@
-//! The check whether Go can parse a `Content-Type` (`mime.ParseMediaType`). The named type does not matter, because the
-//! decoder of a webhook's answers is registered for every media type.
+//! Checks whether Go can parse a `Content-Type` (`mime.ParseMediaType`). Any media type that Go can parse is accepted,
+//! because kube-apiserver decodes a webhook's answer regardless of its type.
 
 /// The error in a `Content-Type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// No token before the parameters.
+    /// The text before the parameters is empty or no token.
     #[error("mime: no media type")]
     NoType,
-    /// For example `text html`.
+    /// The `/` is missing, for example `text html`.
     #[error("mime: expected slash after first token")]
     NoSlash,
-    /// For example `text/`.
+    /// The subtype is missing, for example `text/`.
     #[error("mime: expected token after slash")]
     NoSubtype,
-    /// For example `text/html x`.
+    /// Other text follows the type, for example `text/html x`.
     #[error("mime: unexpected content after media subtype")]
     Trailing,
-    /// For example `text/html; charset`.
+    /// A parameter is incomplete, for example `text/html; charset`.
     #[error("mime: invalid media parameter")]
     Parameter,
-    /// For example `text/html; a=1; a=2`.
+    /// A parameter has two values, for example `text/html; a=1; a=2`.
     #[error("mime: duplicate parameter name")]
     Duplicate,
 }
@@ -63,7 +63,7 @@ fn essence(text: &[u8]) -> Result<(), Problem> {
     }
 }
 
-/// Name and value of a parameter, and the rest.
+/// Parses a parameter; returns its name, its value, and the remaining text.
 fn parameter(text: &[u8]) -> Option<(Vec<u8>, Vec<u8>, &[u8])> {
     let (name, rest) = token(text.strip_prefix(b";")?.trim_ascii_start());
     if name.is_empty() {
@@ -95,7 +95,7 @@ fn value(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     None
 }
 
-/// A token of RFC 2045, and the rest.
+/// Parses a token of RFC 2045; returns the token and the remaining text.
 fn token(text: &[u8]) -> (&[u8], &[u8]) {
     let is_token = |&byte: &u8| byte > 0x20 && byte < 0x7f && !is_special(byte);
     text.split_at(text.iter().position(|byte| !is_token(byte)).unwrap_or(text.len()))

@@ -1,5 +1,5 @@
-//! The fields of an answer, read like the real server's decoder: unknown fields are skipped, of two equal keys both
-//! count, and a field of another type spoils the whole.
+//! Reads the fields of an answer as kube-apiserver's decoder does. Unknown fields are skipped. If a key is present
+//! twice, the values are merged. A field of the wrong type makes the whole answer invalid.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,12 +18,12 @@ pub(crate) struct Parts<'a> {
     pub response: Option<Answered<'a>>,
 }
 
-/// The answer in a review.
+/// The fields of `response` in an AdmissionReview.
 #[derive(Debug)]
 pub(crate) struct Answered<'a> {
     pub uid: Cow<'a, str>,
     pub allowed: bool,
-    /// In base64.
+    /// The patch, encoded in base64.
     pub patch: Option<Cow<'a, str>>,
     pub patch_type: Option<Cow<'a, str>>,
     pub message: Option<Cow<'a, str>>,
@@ -32,7 +32,7 @@ pub(crate) struct Answered<'a> {
     pub warnings: Vec<String>,
 }
 
-/// Why there is no answer.
+/// Why the text is no AdmissionReview of the expected version.
 #[derive(Debug)]
 pub(crate) enum Problem {
     Syntax(String),
@@ -76,7 +76,7 @@ pub(crate) fn read(text: &str, version: Version) -> Result<Parts<'static>, Probl
     })
 }
 
-/// The type of a text, for the decoder. Go compares these two keys without regard to case, and no others.
+/// `apiVersion` and `kind` of a text. The decoder ignores the case of only these two keys.
 #[derive(Default)]
 struct Meant {
     api_version: String,
@@ -115,7 +115,7 @@ impl Meant {
         Ok(meant)
     }
 
-    /// Whether the type is that of a review; absent parts count as right.
+    /// Whether `apiVersion` and `kind` are those of an AdmissionReview; missing values count as right.
     fn is(&self, version: Version) -> bool {
         let (group, name) = match self.api_version.split_once('/') {
             _ if self.api_version == "/" => ("", ""),
@@ -128,7 +128,7 @@ impl Meant {
     }
 }
 
-/// A key folded as in Go: ASCII, and the two other letters that fold into it.
+/// A key in lower case, as Go compares keys: ASCII letters, and the two other letters that Go treats as `k` and `s`.
 fn folded(key: &str) -> String {
     let fold = |letter: char| match letter {
         '\u{212a}' => 'k',
@@ -187,7 +187,7 @@ const DETAILS: Shape = Shape::Fields(&[
 
 const CAUSE: Shape = Shape::Fields(&[("reason", Shape::Text), ("message", Shape::Text), ("field", Shape::Text)]);
 
-/// Some webhooks send the request back.
+/// The fields of a request, because some webhooks send the request back.
 const REQUEST: Shape = Shape::Fields(&[
     ("uid", Shape::Text),
     ("kind", KIND),

@@ -1,4 +1,4 @@
-//! The reading of an answer's patch.
+//! Reads the patch of an answer.
 
 use std::borrow::Cow;
 
@@ -10,16 +10,16 @@ use serde_json::Value;
 
 use super::{Asked, Refusal, Version};
 
-/// Like Go's `base64.StdEncoding`: padded, and with any trailing bits.
+/// Base64 like Go's `base64.StdEncoding`: with padding, and with any unused bits in the last character.
 pub(crate) const BASE64: GeneralPurpose =
     GeneralPurpose::new(&alphabet::STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
-/// Go ignores line breaks in base64.
+/// Removes line breaks, which Go ignores in base64.
 pub(crate) fn without_breaks(text: &str) -> Cow<'_, str> {
     if text.contains(['\r', '\n']) { text.replace(['\r', '\n'], "").into() } else { text.into() }
 }
 
-/// The changes of an answer: `None` for a denial and for a patch without operations.
+/// The changes in an answer; `None` for a denial and for a patch without operations.
 pub(crate) fn read(
     patch: Option<&str>,
     kind: Option<&str>,

@@ -1,5 +1,6 @@
-//! The fast path for the answers of nearly every webhook, read without a copy: the known fields, each once and of its
-//! type. All others are left to [`super::parts`], which is as lenient as Go.
+//! The fast path, which reads the answers of nearly every webhook without a copy. It accepts an answer in which each
+//! known field occurs at most once and has the right type. All other answers are left to [`super::parts`], which is as
+//! lenient as Go.
 
 use std::borrow::Cow;
 
@@ -47,12 +48,12 @@ struct Status<'a> {
     code: i32,
 }
 
-/// The `metadata` of all answers that are read here: empty.
+/// An empty `metadata`, the only one that the fast path accepts.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-/// Text that is copied only if it has escapes; serde borrows through an `Option` only from a type of its own.
+/// A text that is copied only if it contains escapes. Serde borrows within an `Option` only for a type like this.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 

@@ -1,5 +1,4 @@
-//! The reader of values with Go types, which works like Go's decoder. The result is a JSON value with only the known
-//! fields.
+//! Reads JSON values into Go types, as Go's decoder does. The result is a JSON value that contains only known fields.
 
 use std::fmt;
 
@@ -17,19 +16,19 @@ pub(crate) enum Shape {
     Integer {
         bits: u32,
     },
-    /// base64, or a list of small numbers; kept as base64.
+    /// Bytes: base64 or a list of numbers up to 255; stored as base64.
     Bytes,
     List(&'static Shape),
     Map(&'static Shape),
     /// A structure, whose keys are compared exactly.
     Fields(&'static [(&'static str, Shape)]),
-    /// Null removes the present value.
+    /// A pointer: null removes the present value.
     Pointer(&'static Shape),
-    /// Skipped, so no content can be wrong.
+    /// A value that is skipped, so any content is right.
     Any,
 }
 
-/// Reads a value over a present one.
+/// Reads a value into `into`, which may already have a value.
 pub(crate) fn read<'de, D: Deserializer<'de>>(shape: &Shape, into: &mut Value, from: D) -> Result<(), D::Error> {
     Reading { shape, into }.deserialize(from)
 }
@@ -50,7 +49,7 @@ impl<'de> DeserializeSeed<'de> for Reading<'_> {
 }
 
 impl Reading<'_> {
-    /// The type behind a pointer.
+    /// The shape to which a pointer leads.
     fn kind(&self) -> &Shape {
         match self.shape {
             Shape::Pointer(inner) => inner,
@@ -108,7 +107,7 @@ impl<'de> Visitor<'de> for Reading<'_> {
         self.integer(number.into())
     }
 
-    /// `1.0` and `1e2` are no integers for Go.
+    /// Refuses `1.0` and `1e2`, which are no integers for Go.
     fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
         Err(E::invalid_type(Unexpected::Float(number), &self))
     }

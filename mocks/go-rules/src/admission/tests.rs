@@ -1,5 +1,5 @@
-//! Tests of reading answers, beside the table of `scenarios/tests/admission_answers.rs`, which compares them with real
-//! servers.
+//! Tests of reading answers. More cases are in the table of `scenarios/tests/admission_answers.rs`, which compares the
+//! results with real API servers.
 
 use super::*;
 
@@ -48,7 +48,8 @@ fn right_answers_are_read() {
     assert!(check(r#"{"uid":"UID","patch":"","allowed":true,"patchType":null}"#).unwrap().patch.is_none());
 }
 
-/// Of two equal keys both count, keys in another case are different, and unknown keys are skipped.
+/// If a key is present twice, both values count. Unknown keys are skipped, as are keys in another case except `kind`
+/// and `apiVersion`.
 #[test]
 fn keys_are_those_of_go() {
     let twice = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"UID"},"more":[1],"response":{"allowed":true,"Allowed":false}}"#;

@@ -1,11 +1,11 @@
-//! The JSON text of a body in JSON or YAML, as lenient as Go.
+//! Converts a body in JSON or YAML to JSON text, as leniently as Go.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 use serde_saphyr::{DuplicateKeyPolicy, Options};
 
-/// The JSON of a body. A body that does not begin like a JSON object is YAML, as for the real server's recogniser.
+/// The JSON text of a body. As in kube-apiserver, a body that does not begin like a JSON object is read as YAML.
 pub(crate) fn json_of(body: &[u8]) -> Result<Cow<'_, str>, String> {
     // Invalid UTF-8 becomes U+FFFD in Go's strings.
     let text = String::from_utf8_lossy(body);
@@ -47,7 +47,7 @@ fn paired(text: &str) -> String {
     out
 }
 
-/// The number of an escape at the beginning.
+/// The number of a `\u` escape at the beginning of a text.
 fn surrogate(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok())?

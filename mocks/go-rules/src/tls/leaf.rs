@@ -1,4 +1,5 @@
-//! Go's checks of a server certificate that is trusted directly: its dates, its purpose, and its critical extensions.
+//! Go's checks of a server certificate that a client trusts directly: its dates, its purpose, and its critical
+//! extensions.
 
 use std::time::Duration;
 

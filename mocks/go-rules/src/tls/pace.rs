@@ -1,11 +1,11 @@
-//! The time for checking certificates, if their owner's clock runs faster than the machine's.
+//! The time by which certificates are checked if a subject's clock runs faster than the machine's.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustls::pki_types::UnixTime;
 use rustls::time_provider::TimeProvider;
 
-/// A clock that equalled the machine's at some instant and has run faster since.
+/// A clock that showed the machine's time at some instant and has run faster since then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
     since: SystemTime,
@@ -24,7 +24,7 @@ impl Pace {
         self.rate
     }
 
-    /// Its present time, since the epoch.
+    /// The present time of this clock, since the epoch.
     #[must_use]
     pub fn now(&self) -> Duration {
         self.at(self.since.elapsed().unwrap_or_default())

@@ -1,4 +1,4 @@
-//! The server certificates that a client accepts.
+//! The check of a server certificate by a client, as in Go.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, Sig
 
 use super::leaf;
 
-/// Accepts certificates that one of `trusted` has signed, and any of `trusted` itself.
+/// Accepts certificates that a certificate in `trusted` has signed, and the certificates in `trusted` themselves.
 ///
 /// For Go (`Certificate.Verify` of crypto/x509) every trusted certificate is a chain by itself. Examples are a server
 /// certificate in a `caBundle`, as envtest and many charts write it, and one that is its own CA, as `openssl req -x509`
@@ -20,7 +20,7 @@ use super::leaf;
 ///
 /// # Errors
 ///
-/// When one of `trusted` is no certificate, or there is none.
+/// When `trusted` is empty or contains something else than certificates.
 pub fn verifier(
     trusted: &[CertificateDer<'static>],
     provider: &Arc<CryptoProvider>,
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// Like the output of `openssl req -x509`: signed by itself and marked as a CA.
+    /// A certificate like the output of `openssl req -x509`: signed by itself and marked as a CA.
     fn own_ca() -> CertificateDer<'static> {
         let mut params = CertificateParams::new(["webhook.shop.svc".to_owned()]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -103,7 +103,7 @@ mod tests {
         params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().clone()
     }
 
-    /// 2025, plus this number of years.
+    /// A time in 2025, or this number of years later.
     fn at(years: u64) -> UnixTime {
         UnixTime::since_unix_epoch(Duration::from_secs((55 + years) * 31_556_952))
     }
@@ -138,7 +138,7 @@ mod tests {
         assert!(error.to_string().contains("CaUsedAsEndEntity"), "{error}");
     }
 
-    /// As envtest writes it: the bundle holds the server's own certificate, which another authority has signed.
+    /// As written by envtest, a `caBundle` contains the server's own certificate, which another authority has signed.
     #[test]
     fn a_certificate_in_the_bundle_needs_nobody_who_signed_it() {
         let mut authority = CertificateParams::new(Vec::new()).unwrap();

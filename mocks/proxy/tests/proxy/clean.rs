@@ -1,4 +1,5 @@
-//! Tests without a fault: every byte, in order, with the ends and the patience of both sides.
+//! Tests without a fault: all bytes arrive in order, each side sees the other's close, and no idle connection is
+//! closed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{PATIENCE, World, rest, send, until};
 
-/// Bytes whose order is visible.
+/// Bytes in which a wrong order is visible.
 fn pattern(count: usize) -> Vec<u8> {
     (0..count).map(|index| u8::try_from(index % 251).unwrap()).collect()
 }

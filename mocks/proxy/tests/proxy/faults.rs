@@ -1,4 +1,4 @@
-//! Tests of every network fault that user space can play.
+//! Tests of every network fault that needs no network namespace.
 
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Tests of `net-loss`: lost packets. They need a network namespace.
+//! Tests of `net-loss`, the loss of packets, which needs a network namespace.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use super::{MOMENT, World, is_silent, later, receive, send, unacknowledged, until};
 
-/// `None`, with a message, if there can be no namespace.
+/// Makes a namespace; `None`, with a message, if the machine or the user cannot make one.
 fn namespace() -> Option<Namespace> {
     match Namespace::create() {
         Ok(namespace) => Some(namespace),

@@ -1,4 +1,5 @@
-//! Tests of the TCP proxy over real sockets: the effects of every network fault on both sides, and of none.
+//! Tests of the TCP proxy over real sockets: the effects of every network fault on both sides, and service without a
+//! fault.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -15,19 +16,19 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use units::Span;
 
-/// Longer than any step needs, short enough that a hang is noticed.
+/// The deadline of a step: longer than any step needs, short enough to notice a hang.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Long enough for loopback, short enough for a test.
+/// How long a test waits to see that no bytes arrive; long enough for loopback.
 const MOMENT: Duration = Duration::from_millis(100);
 const ID: FaultId = FaultId(7);
 
-/// A server that accepts by hand, and a proxy in front of it.
+/// A server whose tests accept connections, and a proxy in front of it.
 struct World {
     server: TcpListener,
     proxy: Proxy,
 }
 
-/// Both ends of one connection through the proxy.
+/// The subject's and the server's socket of one connection through the proxy.
 struct Pair {
     subject: TcpStream,
     server: TcpStream,
@@ -70,7 +71,7 @@ impl World {
 }
 
 impl Pair {
-    /// Whether bytes go both ways.
+    /// Whether bytes pass in both directions.
     async fn is_healthy(&mut self) -> bool {
         send(&mut self.subject, b"ask").await;
         let asked = receive(&mut self.server, 3).await;
@@ -94,7 +95,7 @@ async fn receive(tcp: &mut TcpStream, count: usize) -> Vec<u8> {
     bytes
 }
 
-/// The bytes until the end, and the kind of the end.
+/// The bytes until the end of a connection, and whether it ended with an error.
 async fn rest(tcp: &mut TcpStream) -> (Vec<u8>, std::io::Result<()>) {
     let mut bytes = Vec::new();
     let end = tokio::time::timeout(PATIENCE, tcp.read_to_end(&mut bytes)).await.expect("an end in time");
@@ -115,7 +116,7 @@ async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "in time: {what}");
 }
 
-/// Bytes that this machine has sent from an address and the other side has not acknowledged.
+/// Bytes that this machine has sent on a connection and the peer has not acknowledged.
 fn unacknowledged(tcp: &TcpStream) -> Option<u64> {
     // `man 5 proc`: the second column is the local address, the fifth the send queue and the receive queue, in hex.
     let SocketAddr::V4(local) = tcp.local_addr().ok()? else { return None };

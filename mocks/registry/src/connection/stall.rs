@@ -1,6 +1,6 @@
-//! A stream that gives up when its peer stops reading.
+//! A stream with a deadline for writes: it fails if its peer stops reading.
 //!
-//! Owns the write deadline only. Reads have deadlines where the awaited data is known.
+//! Owns only the deadline of writes. The code that awaits data sets the deadline of reads.
 
 use std::io;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// Fails a write that makes no progress for as long as the limit.
+/// A stream whose writes fail if they make no progress within the limit.
 pub(super) struct Impatient<S> {
     stream: S,
     limit: Duration,
@@ -22,7 +22,7 @@ impl<S> Impatient<S> {
         Self { stream, limit, stalled: None }
     }
 
-    /// Passes a ready result through; a pending one fails once it has been pending for the limit.
+    /// Passes a ready result on. A pending result becomes an error after the limit.
     fn watch<T>(&mut self, cx: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if poll.is_ready() {
             self.stalled = None;

@@ -1,5 +1,5 @@
-//! `registry-down`: new connections are reset, closed, or accepted and never served, and open ones end in the same way.
-//! A hit is one connection. Connections that hang do so until the fault ends.
+//! `registry-down`: new connections are reset, closed, or accepted and never served. Open connections end in the same
+//! way. A hit is one connection. A connection that is never served stays open until the fault ends.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,16 +15,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Behaviour, How, Inner, Kind};
 
-/// The fault acts on connections, not on requests.
+/// The mechanism of `registry-down`, which affects connections and no single requests.
 pub(super) struct Down;
 
 /// The treatment of a new connection.
 pub(crate) enum Door {
     /// The connection is served, until a fault ends it.
     Open(Arc<Line>),
-    /// The connection ends at once.
+    /// The connection is closed at once, in this way.
     Shut(How),
-    /// The connection stands still until this is cancelled.
+    /// The connection stays open without any answer until this token is cancelled.
     Silent(CancellationToken),
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Line {
     severed: CancellationToken,
     /// Whether closing sends RST.
     reset: AtomicBool,
-    /// If set, the connection stands still until this is cancelled.
+    /// If set, the connection stays open without any answer until this token is cancelled.
     silent: parking_lot::Mutex<Option<CancellationToken>>,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Lines {
     next: u64,
 }
 
-/// A socket that closes as its line demands.
+/// A socket that is closed with or without RST, as its [`Line`] requires.
 pub(crate) struct Wire {
     tcp: TcpStream,
     line: Arc<Line>,
@@ -85,7 +85,7 @@ impl Line {
         self.severed.cancelled().await;
     }
 
-    /// Waits until a connection that a fault ended may be closed.
+    /// Waits until a connection without answers may be closed after the fault.
     pub(crate) async fn released(&self) {
         let silent = self.silent.lock().clone();
         if let Some(over) = silent {

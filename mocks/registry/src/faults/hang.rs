@@ -1,4 +1,4 @@
-//! `registry-hang`: the request is read and never answered. When the fault ends the connection is closed without an
+//! `registry-hang`: the request is read and never answered. When the fault ends, the connection is closed without an
 //! answer. A hit is one unanswered request.
 
 use super::{Ask, Before, Behaviour, Fault};

@@ -1,5 +1,5 @@
-//! `registry-redirect-loop`: a manifest or blob answers 307 to itself for ever, as a registry in front of broken storage does. A
-//! hit is one redirect.
+//! `registry-redirect-loop`: a request for a manifest or blob is answered by a 307 to the same URL, as by a registry in
+//! front of broken storage. A hit is one redirect.
 
 use http::header::{HeaderValue, LOCATION};
 use http::{Response, StatusCode};

@@ -1,4 +1,4 @@
-//! `registry-slow`: an answer comes late, or its body trickles, or both. A hit is one answer.
+//! `registry-slow`: an answer is late, or its body is sent slowly, or both. A hit is one answer.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use super::{After, Ask, Before, Behaviour, Fault};
 use crate::body::Body;
 use crate::route::Kind;
 
-/// The default if the fault names neither a delay nor a rate: longer than a user is patient, shorter than a webhook's
-/// timeout.
+/// The delay if the fault sets neither a delay nor a rate. The value is longer than a user waits patiently and shorter
+/// than a webhook's timeout.
 const DELAY: Duration = Duration::from_secs(1);
 
 pub(super) struct Slow;

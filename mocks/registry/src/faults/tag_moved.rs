@@ -1,6 +1,6 @@
-//! `registry-tag-moved`: a tag that is read while the fault lasts moves right after the read, so that a remembered
-//! digest is out of date. A hit is one read that returns another image than the read before. A client that resolves a
-//! tag once and continues by digest therefore causes no hit.
+//! `registry-tag-moved`: right after a client reads a tag, the tag moves to another image, so that a digest from an
+//! earlier read is out of date. A hit is one read that returns another image than the previous read of the tag. A
+//! client that resolves a tag once and continues by digest therefore causes no hit.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use super::{After, Ask, Before, Behaviour, Fault};
 use crate::body::Body;
 use crate::route::{Kind, Reference, Route};
 
-/// Tags that are remembered as read once; at the bound the memory starts afresh, which costs hits and never invents
-/// one.
+/// Most tags that are remembered as read. At this bound the memory is cleared, so that some hits are not counted, but
+/// no false hit is.
 const SEEN_MAX: usize = 10_000;
 
 #[derive(Default)]

@@ -1,7 +1,7 @@
-//! Images that attack verifiers of signatures: twenty bundles of 8 MiB each, which sign nothing.
+//! Images that attack signature verifiers: each has twenty bundles of 8 MiB that sign nothing.
 //!
-//! Half of them are long texts, and half are lists of empty texts: a careless reader needs many times the size of such
-//! a list. All images share the two blobs.
+//! Half of the bundles contain a long text, and half contain lists of empty texts. A careless parser needs many times
+//! the size of such a list in memory. All images share the two blobs.
 
 use bytes::Bytes;
 use serde_json::json;
@@ -11,11 +11,11 @@ use crate::digest::Digest;
 use crate::manifest::OCI_MANIFEST;
 use crate::store::Store;
 
-/// The folder of these images.
+/// The first part of the repository names of these images.
 pub(super) const FOLDER: &str = "hostile";
-/// Bundles of one image.
+/// Number of bundles of one image.
 const BUNDLES: usize = 20;
-/// The size of one bundle.
+/// The size of one bundle in bytes.
 const BYTES: usize = 8 << 20;
 const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
@@ -42,12 +42,12 @@ fn blob(store: &mut Store, name: &str, media_type: &str, bytes: Bytes) -> Result
     Ok(json!({"mediaType": media_type, "digest": digest.as_str(), "size": size}))
 }
 
-/// One long payload.
+/// A bundle with one long payload.
 fn long() -> Bytes {
     bundle(&"QUFB".repeat(BYTES / 4 - 256), "")
 }
 
-/// A proof of two million hashes, all of them empty.
+/// A bundle whose proof lists two million empty hashes.
 fn lists() -> Bytes {
     let mut hashes = r#""","#.repeat(BYTES / 3 - 512);
     hashes.pop();

@@ -1,7 +1,7 @@
-//! The signatures of seeded images: at tags, as in cosign 2, and as referrers, as in cosign 3.
+//! The signatures of seeded images, stored at tags (cosign 2) and as referrers (cosign 3).
 //!
-//! Owns the choice of signers and of errors. How an image is signed follows from its index alone, so that a plan can be
-//! made without keys. The signatures themselves are as fresh as the keys.
+//! Owns the choice of signers and of signing errors. The index of an image alone decides how the image is signed, so a
+//! plan needs no keys. Signatures are made anew for each run, like the keys.
 
 mod attach;
 
@@ -15,15 +15,15 @@ use crate::digest::Digest;
 use crate::store::Store;
 use attach::{By, Holder, at_tag, in_bundle};
 
-/// The last of this many existing images must not run. The others are good ones, enough for workloads of three.
+/// Every third existing image must be refused. The two images between are good, enough for workloads with three images.
 const BAD_EVERY: usize = 3;
-/// The folder of images that need two signatures.
+/// The first part of the repository names of images that need two signatures.
 const TWO: &str = "two";
-/// The folder of images that need a keyless signature, with a certificate of an authority.
+/// The first part of the repository names of images that need a keyless signature, with a certificate of an authority.
 const KEYLESS: &str = "keyless";
-/// The folder of all others.
+/// The first part of the repository names of all other images.
 const SEEDED: &str = "seeded";
-/// The identity whose keyless signatures count.
+/// The identity whose keyless signatures are trusted.
 pub const HOLDER: Identity<'static> = Identity { issuer: "https://issuer.example.com", subject: "release@example.com" };
 /// Another identity of the same issuer.
 const MALLORY: Identity<'static> = Identity { issuer: HOLDER.issuer, subject: "mallory@example.com" };
@@ -31,50 +31,50 @@ const MALLORY: Identity<'static> = Identity { issuer: HOLDER.issuer, subject: "m
 /// How an image is signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Signing {
-    /// By [`Keys::release`], in this form.
+    /// Signed by [`Keys::release`], in this form.
     Release(Form),
-    /// By [`Keys::second`] alone.
+    /// Signed by [`Keys::second`] alone.
     Second(Form),
-    /// By both of them, in the folder `two`.
+    /// Signed by `release` and `second`, in the folder `two`.
     Both,
-    /// By [`Keys::successor`], which replaces `second` when keys change.
+    /// Signed by [`Keys::successor`], which replaces `second` when keys change.
     Successor(Form),
-    /// Not at all.
+    /// Not signed at all.
     Unsigned,
-    /// By an untrusted key.
+    /// Signed by an untrusted key.
     Stranger(Form),
-    /// The attached signature, by `release`, is that of another image.
+    /// The attached signature, by `release`, is made for another image.
     OtherDigest(Form),
-    /// The tag was signed and moved afterwards: its present image is not signed.
+    /// The tag was signed and then moved: its present image is not signed.
     Moved,
-    /// Twice by `release`, in the folder `two`.
+    /// Signed twice by `release`, in the folder `two`, which needs two different signers.
     SameTwice,
-    /// An index without a signature; its first image is signed by `release`.
+    /// An index without a signature, whose first image is signed by `release`.
     Member,
-    /// Keyless, by [`HOLDER`], in the folder `keyless`, like all that follow.
+    /// Signed without a key by [`HOLDER`], in the folder `keyless`, as in all following variants.
     Keyless(Form),
-    /// By another identity with a certificate of the same authority.
+    /// Signed by another identity, with a certificate of the same authority.
     OtherHolder(Form),
-    /// By [`HOLDER`], after the certificate had expired.
+    /// Signed by [`HOLDER`] after the certificate had expired.
     Expired(Form),
-    /// By [`HOLDER`], with a certificate of an untrusted authority.
+    /// Signed by [`HOLDER`], with a certificate of an untrusted authority.
     StrangeAuthority(Form),
-    /// By [`HOLDER`], but missing in every log.
+    /// Signed by [`HOLDER`], but no transparency log contains the signature.
     NotLogged(Form),
-    /// Unsigned, with twenty bundles of 8 MiB.
+    /// Not signed, with twenty bundles of 8 MiB that sign nothing.
     Heavy,
 }
 
-/// The place of a signature.
+/// How a signature is attached to its image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Form {
-    /// At the tag `sha256-….sig` (cosign 1 and 2).
+    /// As a layer of the image at the tag `sha256-….sig` (cosign 1 and 2).
     Tag,
-    /// In a bundle that refers to the image (cosign 3).
+    /// As a bundle that refers to the image (cosign 3).
     Bundle,
 }
 
-/// Good images, in turn.
+/// Signings of images that may run; images take them in turn.
 const GOOD: [Signing; 8] = [
     Signing::Release(Form::Tag),
     Signing::Release(Form::Bundle),
@@ -85,7 +85,7 @@ const GOOD: [Signing; 8] = [
     Signing::Keyless(Form::Bundle),
     Signing::Second(Form::Bundle),
 ];
-/// Images that must not run, in turn.
+/// Signings of images that must be refused; images take them in turn.
 const BAD: [Signing; 14] = [
     Signing::Unsigned,
     Signing::Stranger(Form::Tag),
@@ -103,17 +103,17 @@ const BAD: [Signing; 14] = [
     Signing::NotLogged(Form::Tag),
 ];
 
-/// The keys of a population. Made afresh for each run, like certificates.
+/// The keys that sign a population. They are made anew for each run, like certificates.
 #[derive(Debug)]
 pub struct Keys {
-    /// Signs most images.
+    /// The key that signs most images.
     pub release: Signer,
-    /// Signs some.
+    /// The key that signs some images.
     pub second: Signer,
-    /// Replaces `second`.
+    /// The key that replaces `second` during a run.
     pub successor: Signer,
     stranger: Signer,
-    /// Certifies keyless signers. Boxed, because it is large and a run's futures hold the keys.
+    /// The certificate authority of keyless signers. Boxed, because it is large and a run's futures hold the keys.
     sigstore: Box<Sigstore>,
 }
 
@@ -151,7 +151,7 @@ impl Signing {
         }
     }
 
-    /// The folder of images that are signed like this: policies for images go by folder.
+    /// The first part of the repository name of images that are signed like this: policies match images by that part.
     pub(super) fn folder(self) -> &'static str {
         match self {
             Self::Both | Self::SameTwice => TWO,
@@ -172,7 +172,7 @@ pub(super) struct Target<'a> {
     /// `host:port/name`
     pub(super) reference: &'a str,
     pub(super) digest: &'a Digest,
-    /// Another image of the repository: the tag's earlier image, or a member of the index.
+    /// The digest of another image of the repository: the tag's earlier image, or a member of the index.
     pub(super) other: &'a Digest,
 }
 

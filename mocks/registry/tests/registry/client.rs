@@ -14,10 +14,10 @@ use tokio::net::TcpStream;
 
 pub const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 pub const INDEX: &str = "application/vnd.oci.image.index.v1+json";
-/// Longer than any normal answer on a loaded machine.
+/// The deadline of a test's request, longer than any normal answer on a loaded machine.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// One request per connection, so that no test depends on another's connection.
+/// A client that opens one connection for each request, so that no test depends on another's connection.
 #[derive(Clone)]
 pub struct Client {
     pub address: SocketAddr,
@@ -28,7 +28,7 @@ pub struct Client {
 pub struct Reply {
     pub status: StatusCode,
     pub headers: HeaderMap,
-    /// Received bytes; `complete` means that the body ended as promised.
+    /// The received bytes. `complete` tells whether the body had the promised length.
     pub body: Bytes,
     pub complete: bool,
 }
@@ -137,7 +137,7 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap_or(Value::Null)
     }
 
-    /// The first error code of the specification's error body.
+    /// The first error code in an error body of the specification.
     pub fn code(&self) -> String {
         self.json()["errors"][0]["code"].as_str().unwrap_or_default().to_owned()
     }

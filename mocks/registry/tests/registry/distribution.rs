@@ -1,5 +1,5 @@
-//! Comparison with `distribution` (Debian's docker-registry): the same requests to both, and their status, error code,
-//! and the headers that clients read. For known differences the test says how and why.
+//! Comparison with the registry `distribution` (Debian's docker-registry). Both get the same requests, and the tests
+//! compare status, error code, and the headers that clients read. For a known difference the test states the reason.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Stdio;
@@ -10,7 +10,8 @@ use tokio::process::{Child, Command};
 
 use crate::client::{Client, MANIFEST, Reply, manifest, registry, sha256, with_query};
 
-/// Headers that clients read. `Location` is compared by its shape, because one registry writes it absolute.
+/// The compared headers, which clients read. Only the form of `Location` is compared, because one registry writes an
+/// absolute URL.
 const HEADERS: &[&str] = &[
     "content-type",
     "content-range",
@@ -28,7 +29,7 @@ struct Other {
     _directory: tempfile::TempDir,
 }
 
-/// Starts a docker-registry; `None` if it is not installed.
+/// Starts `distribution`; `None` if the program is not installed.
 async fn other() -> Option<Other> {
     let directory = tempfile::tempdir().unwrap();
     // The registry cannot be given a bound socket: find a free port, and let a lost race show as a failed start.
@@ -74,7 +75,7 @@ fn shape(reply: &Reply) -> Vec<String> {
     shape
 }
 
-/// Sends one request to both; their answers must have the same shape. Returns both answers.
+/// Sends one request to both registries and compares the form of their answers. Returns both answers.
 async fn same(clients: [&Client; 2], method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> [Reply; 2] {
     let replies = [
         clients[0].send(method.clone(), path, headers, body.to_owned()).await,
@@ -84,7 +85,7 @@ async fn same(clients: [&Client; 2], method: Method, path: &str, headers: &[(&st
     replies
 }
 
-/// The same upload to both, each at its own address.
+/// Sends the same part of an upload to both registries, to each at its own address.
 async fn same_at(clients: [&Client; 2], at: &[String; 2], method: Method, query: &str, body: &str) -> [Reply; 2] {
     let headers = [("content-type", "application/octet-stream")];
     let mut replies = Vec::new();

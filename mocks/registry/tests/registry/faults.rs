@@ -1,4 +1,4 @@
-//! Tests that every fault has its effect, counts it, and leaves other requests alone.
+//! Tests that every fault has its effect, counts its hits, and leaves other requests unchanged.
 
 use http::StatusCode;
 use mock_faults::{Fault, FaultId, How, Name};
@@ -10,7 +10,7 @@ use crate::client::{Client, registry, registry_with, sha256};
 const ID: FaultId = FaultId(1);
 const CONTENT: &[u8] = b"the content of a blob that is long enough to be cut";
 
-/// A registry with the tag `a:v1` and one blob; the paths of both.
+/// A registry with the tag `a:v1` and one blob, a client, and the paths of the manifest and the blob.
 async fn stocked() -> (Server, Client, String, String) {
     let (server, client) = registry().await;
     let blob = client.push_blob("a", CONTENT).await;
@@ -22,7 +22,7 @@ fn begin(server: &Server, fault: &Fault) {
     server.faults().begin(ID, fault).unwrap();
 }
 
-/// A fault leaves no effect after its end, and its hits stay readable.
+/// Checks that a fault has no effect after its end and that its hits stay readable.
 async fn healthy_again(server: Server, client: &Client, paths: [&str; 2], hits: u64) {
     server.faults().end(ID);
     for path in paths {
@@ -207,7 +207,7 @@ async fn slow_comes_late_and_trickles() {
     healthy_again(server, &client, [&manifest, &blob], 1).await;
 }
 
-/// An open connection and a new one, for each way in which a registry can be down.
+/// Tests an open connection and a new one for each variant of `registry-down`.
 #[tokio::test]
 async fn down_ends_connections_and_lets_none_in() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -236,7 +236,7 @@ async fn down_ends_connections_and_lets_none_in() {
     }
 }
 
-/// The harness uses a second address, without faults and without counting.
+/// The harness reads a second address, where no fault has an effect and no request is counted.
 #[tokio::test]
 async fn the_own_door_knows_no_fault() {
     let config = Config { own_door: true, ..Config::new() };

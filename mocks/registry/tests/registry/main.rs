@@ -1,5 +1,5 @@
-//! Tests of the mock registry over real sockets: the specification's requests, real clients, and another registry
-//! beside it.
+//! Tests of the mock registry over real sockets: requests of the specification, real clients, and a comparison with
+//! another registry.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 

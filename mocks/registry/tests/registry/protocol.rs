@@ -1,4 +1,4 @@
-//! Tests of the distribution specification, endpoint by endpoint.
+//! Tests of each endpoint against the distribution specification.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Tests with a real client: skopeo copies images in and out.
+//! Tests with a real client: skopeo copies images into the registry and out of it.
 
 use std::path::Path;
 use std::process::Output;

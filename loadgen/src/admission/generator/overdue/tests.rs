@@ -28,8 +28,8 @@ fn who_has_nothing_more_to_read_gives_up_at_once() {
     assert!(overdue.over(Turn { more: false, ..TURN }));
 }
 
-/// Whatever data comes, calls are given up after as many turns as it takes to read all waiting data, and each time
-/// anew.
+/// Whatever data comes, timed-out calls are given up after as many loops as reading all waiting data takes. The count
+/// starts again for later calls.
 #[test]
 fn what_never_ends_keeps_nobody_alive() {
     let mut overdue = Overdue::default();
@@ -40,7 +40,7 @@ fn what_never_ends_keeps_nobody_alive() {
     assert_eq!((0..100).take_while(|_| !overdue.over(TURN)).count(), 17, "an earlier wait does not count");
 }
 
-/// A webhook that answers each request on command, with an answer of `bytes` bytes.
+/// Starts a webhook that answers each request on command, with `bytes` bytes.
 fn webhook(bytes: usize) -> (Endpoint, mpsc::Sender<()>) {
     let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let key = PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
@@ -78,7 +78,7 @@ fn webhook(bytes: usize) -> (Endpoint, mpsc::Sender<()>) {
     (Endpoint::new(&url, "", &certified.cert.pem(), b"http/1.1").unwrap(), told)
 }
 
-/// One call that has been sent, and the generator that sent it.
+/// Makes a generator that has sent one call.
 fn sent(endpoint: &Endpoint) -> (Generator, Events) {
     let config: Config = serde_json::from_value(json!({"rate": "1/s"})).unwrap();
     let plan = bench::plan_of_one(&config, 1, Duration::from_secs(1), 4096).unwrap();
@@ -93,7 +93,7 @@ fn sent(endpoint: &Endpoint) -> (Generator, Events) {
     (generator, events)
 }
 
-/// Only an answer can be read.
+/// Whether the event is about a connection that can be read.
 fn is_answer(event: &Event) -> bool {
     slot_of(event.token()).is_some() && event.is_readable()
 }
@@ -103,8 +103,8 @@ fn counts(generator: &Generator) -> Counts {
     recorder.finish((1, 0), &generator.setup.corpus, false).counts
 }
 
-/// The thread stands still from before the answer until an hour after the call's time: the answer is in the socket, so
-/// it counts.
+/// If the thread stands still from before the answer until an hour after the timeout, the answer is in the socket and
+/// counts.
 #[test]
 fn an_answer_that_is_there_counts_however_late_it_is_looked_at() {
     let (endpoint, answer) = webhook(0);
@@ -119,7 +119,7 @@ fn an_answer_that_is_there_counts_however_late_it_is_looked_at() {
     assert_eq!((counts.allowed, counts.timeout), (1, 0));
 }
 
-/// Without an answer, the same stall ends the call.
+/// If no answer is in the socket after the same pause, the call has timed out.
 #[test]
 fn a_call_without_an_answer_is_over_after_the_same_stall() {
     let (endpoint, _silent) = webhook(0);

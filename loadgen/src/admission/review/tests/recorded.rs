@@ -1,8 +1,8 @@
-//! Our reviews beside those that a real kube-apiserver sent.
+//! Compares the reviews of this crate with reviews that a real kube-apiserver sent.
 //!
-//! `recorded.jsonl` holds the `request` of each review, without its uid, that kube-apiserver 1.20.2 sent to a webhook for
-//! `*/*` while `kubectl` and `curl` applied manifests of our own to it, without controllers and without the `ServiceAccount`
-//! plugin. Where only the shape matters, specs are left out of it.
+//! `recorded.jsonl` contains the `request` of each review, without its uid, that kube-apiserver 1.20.2 sent to a
+//! webhook for `*/*`. `kubectl` and `curl` applied manifests of this crate, without controllers and without the
+//! `ServiceAccount` plugin. Where only the form of a review matters, its specs are left out.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +46,7 @@ fn manifest_of(object: &Value) -> Option<Value> {
     serde_json::from_str(annotation.as_str()?).ok()
 }
 
-/// From an applied manifest we make exactly the object that the real server made: defaults, status, the copy of the
+/// From an applied manifest this crate makes exactly the real server's object: defaults, status, the copy of the
 /// manifest, and the owners of fields.
 #[test]
 fn objects_are_made_as_the_real_server_makes_them() {
@@ -72,7 +72,7 @@ fn objects_are_made_as_the_real_server_makes_them() {
     assert_eq!(compared.len(), 12, "{compared:?}");
 }
 
-/// The differences between the two, one line for each place.
+/// The differences between two values, one line for each field.
 fn differences(ours: &Value, theirs: &Value, at: &str, found: &mut Vec<String>) {
     match (ours, theirs) {
         (Value::Object(a), Value::Object(b)) => {
@@ -97,7 +97,7 @@ fn differences(ours: &Value, theirs: &Value, at: &str, found: &mut Vec<String>) 
     }
 }
 
-/// Removes differences that have a reason.
+/// Removes differences that are intended.
 fn align(kind: Kind, ours: &mut Value, theirs: &mut Value) {
     let fields = "/metadata/managedFields/0/fieldsV1";
     ours["metadata"]["managedFields"][0]["time"] = theirs["metadata"]["managedFields"][0]["time"].clone();
@@ -133,8 +133,8 @@ fn align(kind: Kind, ours: &mut Value, theirs: &mut Value) {
     remove(theirs, &format!("{fields}/f:status"));
 }
 
-/// Requests have the members of the real ones, present and `null` alike; so does metadata, apart from members that a
-/// manifest may omit; and the same options.
+/// Requests have the same fields as real requests, including those that are `null`, and the same options. Metadata has
+/// the same fields too, except those that a manifest may omit.
 #[test]
 fn requests_have_the_real_shape() {
     let corpus = corpus_of_everything(4);
@@ -170,7 +170,7 @@ fn requests_have_the_real_shape() {
     assert!(!dry.is_empty() && dry.iter().all(|request| request["options"]["dryRun"] == json!(["All"])));
 }
 
-/// The members of a request in order, each with the kind of its value.
+/// The fields of a request in order, each with the type of its value.
 fn shape(request: &Value) -> Vec<String> {
     let kind = |value: &Value| match value {
         Value::Null => "null",

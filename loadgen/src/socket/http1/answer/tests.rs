@@ -10,7 +10,7 @@ fn read(pieces: &[&[u8]]) -> Result<Reader, Failure> {
     Ok(reader)
 }
 
-/// However the bytes are cut, the answer is the same.
+/// However the bytes are cut into pieces, the answer is the same.
 #[test]
 fn cuts_do_not_matter() {
     for (wire, keep, body) in [
@@ -60,7 +60,7 @@ fn more_than_the_answer_ends_the_connection_and_not_the_call() {
     assert_eq!(reader.seen().status, 204);
 }
 
-/// Only the requested encoding is noticed, and none outlives its answer.
+/// Only the requested compression is recognised, and it never applies to a later answer.
 #[test]
 fn the_encoding_is_that_of_each_answer() {
     use Coding::{Gzip, Identity};
@@ -74,7 +74,7 @@ fn the_encoding_is_that_of_each_answer() {
     }
 }
 
-/// Data that is no answer is refused at once, or when its bound is reached.
+/// Data that is no answer is refused at once, or when it reaches its limit.
 #[test]
 fn nonsense_is_refused() {
     let long_line = [b"HTTP/1.1 200 ", &b"a".repeat(HEAD_MAX_BYTES)[..]].concat();
@@ -125,7 +125,8 @@ fn early_ends_are_failures() {
     }
 }
 
-/// A few interim answers are skipped, together as long as one head; then the client stops waiting.
+/// A few interim answers are skipped, as long as they are together no longer than one head. After that the connection
+/// fails.
 #[test]
 fn interim_answers_have_a_bound() {
     let interim = format!("HTTP/1.1 103 Early Hints\r\nX: {}\r\n\r\n", "x".repeat(1000));

@@ -1,16 +1,16 @@
-//! The Huffman code of HPACK (RFC 7541, appendix B), decoded. Pure.
+//! Decodes the Huffman code of HPACK (RFC 7541, appendix B). Pure.
 //!
-//! The code is canonical: codes of the same length are consecutive in the order of their symbols, and begin after those
-//! of the length before. So the lengths alone determine the code.
+//! The code is canonical: codes of equal length are consecutive in the order of their symbols, and follow the shorter
+//! codes. The lengths alone therefore determine the code.
 
 use super::{Fault, broken};
 
 const SYMBOLS: usize = 257;
-/// End of string, which must never be inside one (RFC 7541, section 5.2).
+/// The symbol for the end of a string, which must not be inside a string (RFC 7541, section 5.2).
 const END: u16 = 256;
 const LONGEST: usize = 30;
 
-/// Bits of each symbol's code.
+/// The number of bits in each symbol's code.
 #[rustfmt::skip]
 const LENGTHS: [u8; SYMBOLS] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
@@ -32,20 +32,20 @@ const LENGTHS: [u8; SYMBOLS] = [
     30,
 ];
 
-/// The codes of one length.
+/// The codes of one length in bits.
 #[derive(Clone, Copy)]
 struct Row {
-    /// The first of them.
+    /// The first code of this length.
     first: u32,
     count: u32,
-    /// The index of its symbol in [`Code::symbols`].
+    /// The index of the first code's symbol in [`Code::symbols`].
     at: u32,
 }
 
 struct Code {
-    /// By length.
+    /// The codes by their length.
     rows: [Row; LONGEST + 1],
-    /// By length, then by value.
+    /// The symbols in the order of their codes, by length and then by value.
     symbols: [u16; SYMBOLS],
 }
 
@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    /// An encoder for the tests, from the same lengths.
+    /// An encoder for tests, made from the same lengths.
     fn encode(text: &[u8]) -> Vec<u8> {
         let (mut bits, mut out) = (Vec::new(), Vec::new());
         for symbol in text {
@@ -130,7 +130,7 @@ mod tests {
         decode(bytes, &mut out).map(|()| out)
     }
 
-    /// RFC 7541, appendix C.4 and C.6, with the bytes given there.
+    /// The examples of RFC 7541, appendix C.4 and C.6, decode to the given texts.
     #[test]
     fn the_examples_of_the_rfc() {
         for (text, bytes) in [
@@ -149,7 +149,7 @@ mod tests {
         }
     }
 
-    /// No code is left over, so every sequence of bits decodes to symbols.
+    /// No code is unused, so every sequence of bits decodes to symbols.
     #[test]
     fn the_code_is_complete() {
         let taken: u64 = LENGTHS.iter().map(|length| 1 << (LONGEST - usize::from(*length))).sum();
@@ -171,7 +171,7 @@ mod tests {
             prop_assert_eq!(decoded(&encode(&text)).unwrap(), text);
         }
 
-        /// For any input, the text is no longer than eight symbols for five bytes.
+        /// For any input, the decoded text has at most eight symbols for five bytes.
         #[test]
         fn nothing_grows_beyond_its_bound(bytes: Vec<u8>) {
             if let Ok(text) = decoded(&bytes) {

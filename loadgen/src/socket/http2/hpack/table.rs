@@ -1,4 +1,4 @@
-//! The static table of HPACK and the dynamic one behind it (RFC 7541, sections 2.3 and 4, appendix A). Pure.
+//! The static table and the dynamic table of HPACK (RFC 7541, sections 2.3 and 4, appendix A). Pure.
 
 use std::collections::VecDeque;
 
@@ -6,10 +6,10 @@ use super::{Coding, Fault, Head, Name, TEXT_MAX_BYTES, broken};
 
 /// The default of `SETTINGS_HEADER_TABLE_SIZE` (RFC 9113, section 6.5.2).
 const TABLE_MAX_BYTES: usize = 4096;
-/// The counted size of each entry besides its texts (RFC 7541, section 4.1).
+/// The size that counts for each entry besides its texts (RFC 7541, section 4.1).
 const ENTRY_BYTES: usize = 32;
 
-/// The names of the static table; neighbouring entries may have the same name.
+/// The names in the static table; neighbouring entries may have the same name.
 const NAMES: [&str; 61] = [
     ":authority",
     ":method",
@@ -74,22 +74,22 @@ const NAMES: [&str; 61] = [
     "www-authenticate",
 ];
 
-/// The statuses in the static table, from this index on.
+/// The index of the first status in the static table.
 const FIRST_STATUS: usize = 8;
 const STATUSES: [u16; 7] = [200, 204, 206, 304, 400, 404, 500];
 
-/// A field, as far as it matters.
+/// A field of the dynamic table, with the values that matter.
 #[derive(Debug)]
 pub(super) struct Entry {
     field: Field,
     name_bytes: usize,
-    /// Its counted size in the table.
+    /// The size that counts for the entry.
     bytes: usize,
 }
 
 #[derive(Debug)]
 enum Field {
-    /// `None`: a value that is no status.
+    /// A status; `None` for a value that is no status.
     Status(Option<u16>),
     ContentLength(Option<u64>),
     ContentEncoding(Coding),
@@ -122,7 +122,7 @@ impl Entry {
         }
     }
 
-    /// Writes the field's value into `head`; a content type is returned instead.
+    /// Writes the field's value into `head`; a `Content-Type` is returned instead.
     pub(super) fn tell(&self, head: &mut Head) -> Result<Option<&[u8]>, Fault> {
         match &self.field {
             Field::Status(status) => tell_status(*status, head)?,
@@ -153,10 +153,10 @@ fn digits(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok().filter(|_| all_digits)?.parse().ok()
 }
 
-/// Both tables under one index, which begins at 1.
+/// The static and the dynamic table under one index, which starts at 1.
 #[derive(Debug)]
 pub(super) struct Table {
-    /// Newest first.
+    /// The entries of the dynamic table, newest first.
     entries: VecDeque<Entry>,
     bytes: usize,
     bytes_max: usize,
@@ -173,7 +173,7 @@ impl Table {
         self.bytes_max
     }
 
-    /// The server makes its table smaller, or as large as allowed again.
+    /// Changes the size of the table, which the server may make smaller, or larger again up to the limit.
     pub(super) fn resize(&mut self, bytes_max: usize) -> Result<(), Fault> {
         if bytes_max > TABLE_MAX_BYTES {
             return Err(broken("the table grows beyond 4 KiB"));
@@ -183,7 +183,7 @@ impl Table {
         Ok(())
     }
 
-    /// An entry that is larger than the whole table empties it (RFC 7541, section 4.4).
+    /// Adds an entry. An entry that is larger than the whole table empties the table (RFC 7541, section 4.4).
     pub(super) fn insert(&mut self, entry: Entry) {
         self.evict(entry.bytes);
         if entry.bytes <= self.bytes_max {
@@ -200,7 +200,7 @@ impl Table {
         }
     }
 
-    /// A name and its length.
+    /// The name at an index, and its length.
     pub(super) fn name(&self, index: usize) -> Result<(Name, usize), Fault> {
         if let Some(name) = index.checked_sub(1).and_then(|at| NAMES.get(at)) {
             return Ok((Name::of(name.as_bytes()), name.len()));
@@ -208,7 +208,7 @@ impl Table {
         self.dynamic(index).map(|entry| (entry.name(), entry.name_bytes))
     }
 
-    /// Writes the value of the whole field into `head`; a content type is returned instead.
+    /// Writes the value of the field at an index into `head`; a `Content-Type` is returned instead.
     pub(super) fn field(&self, index: usize, head: &mut Head) -> Result<Option<&[u8]>, Fault> {
         if let Some(status) = index.checked_sub(FIRST_STATUS).and_then(|at| STATUSES.get(at)) {
             return tell_status(Some(*status), head).map(|()| None);

@@ -8,8 +8,8 @@ fn read(decoder: &mut Decoder, block: &str) -> Result<Head, Fault> {
     Ok(head)
 }
 
-/// RFC 7541, appendices C.5 and C.6: three answers of one connection, literally and with Huffman's code. Their table is
-/// 256 bytes large, so entries are evicted.
+/// Tests RFC 7541, appendices C.5 and C.6: three answers of a connection, literal and with the Huffman code. The table
+/// has 256 bytes, so entries are evicted.
 #[test]
 fn the_answers_of_the_rfc() {
     let literal = [
@@ -36,7 +36,7 @@ fn the_answers_of_the_rfc() {
     }
 }
 
-/// Type and length, literally, under names of both tables, and out of the dynamic table.
+/// Type and length are read from literal fields, from fields with indexed names, and from fields of the dynamic table.
 #[test]
 fn what_an_answer_is_judged_by() {
     let mut decoder = Decoder::new();
@@ -83,7 +83,7 @@ fn what_is_broken_is_refused() {
 }
 
 proptest! {
-    /// For any input, the decoder neither panics nor keeps more than its table may hold.
+    /// For any input, the decoder does not panic and its table stays within its limit.
     #[test]
     fn anything_may_come(blocks in prop::collection::vec(any::<Vec<u8>>(), 1..8)) {
         let mut decoder = Decoder::new();

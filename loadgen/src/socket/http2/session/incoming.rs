@@ -8,9 +8,9 @@ use crate::failure::Failure;
 use crate::socket::http2::frame::{self, Code, Fault, Frame};
 use crate::socket::http2::streams::{Broken, Stream};
 
-/// The most bytes of replies (PING, SETTINGS) that the server has not read. A server that lets more pile up is hostile.
+/// The most bytes of replies (to PING and SETTINGS) that the server has not read. A server with more is hostile.
 pub(super) const REPLIES_MAX_BYTES: usize = 256 << 10;
-/// The most bytes of a GOAWAY's text in messages.
+/// The most bytes of a GOAWAY's text that messages contain.
 const DEBUG_TEXT_BYTES: usize = 200;
 
 impl Session {
@@ -53,8 +53,9 @@ impl Session {
         }
     }
 
-    /// Whether the frame brings a call nearer to its end. The number of those is bounded: a body has a largest size,
-    /// and a stream one end. Interim answers have no content either, but only the headers show that.
+    /// Whether the frame brings a call nearer to its end. The number of such frames is bounded, because a body has a
+    /// largest size, and a stream has one end. Interim answers do not bring a call nearer to its end, but only their
+    /// headers show that.
     fn brings_something(&mut self, frame: Frame<'_>) -> bool {
         match frame {
             Frame::Data { stream, data, end, .. } => (end || !data.is_empty()) && self.streams.find(stream).is_some(),
@@ -116,7 +117,7 @@ impl Session {
         Ok(())
     }
 
-    /// The result of a stream after the last frame: none yet, a complete answer, or a failure.
+    /// Handles the result of a stream's frame: the stream continues, its answer is complete, or it failed.
     fn step(&mut self, id: u32, step: Result<bool, Broken>) {
         match step {
             Ok(false) => {}
@@ -162,7 +163,7 @@ impl Session {
         self.replied()
     }
 
-    /// Calls that the server has not processed, and never will, go over another connection.
+    /// Handles a GOAWAY: calls that the server will never process may use another connection.
     fn on_go_away(&mut self, last: u32, code: Code, text: &[u8]) {
         let text = String::from_utf8_lossy(&text[..text.len().min(DEBUG_TEXT_BYTES)]);
         let farewell = if text.is_empty() { format!("GOAWAY {code}") } else { format!("GOAWAY {code}: `{text}`") };
@@ -190,7 +191,7 @@ impl Session {
         Ok(())
     }
 
-    /// Refuses streams that were never opened.
+    /// Refuses frames of streams that were never opened.
     fn known(&self, id: u32) -> Result<(), Fault> {
         if id.is_multiple_of(2) || id >= self.next_id {
             return Err(Fault::protocol("a frame names a stream that was never opened"));
@@ -198,7 +199,7 @@ impl Session {
         Ok(())
     }
 
-    /// Counts a reply to the server.
+    /// Counts the bytes of replies to the server.
     fn replied(&mut self) -> Result<(), Fault> {
         const REPLY_BYTES: usize = 17;
         self.replies += REPLY_BYTES;

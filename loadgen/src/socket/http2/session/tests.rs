@@ -19,10 +19,10 @@ const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
 const PRIORITY: u8 = 0x20;
-/// `:status: 200`.
+/// `:status: 200` in HPACK.
 const OK: &[u8] = &[0x88];
 
-/// A frame as its server writes it.
+/// The bytes of a frame from the server.
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
@@ -32,7 +32,7 @@ fn setting(identifier: u16, value: u32) -> Vec<u8> {
     frame(SETTINGS, 0, 0, &[&identifier.to_be_bytes()[..], &value.to_be_bytes()].concat())
 }
 
-/// A session with its head, and the body that every call has.
+/// A session, the head of its requests, and the body of every call.
 struct Client {
     session: Session,
     head: Head,
@@ -55,7 +55,7 @@ impl Client {
         Self { session: Session::new(now), head: Head::new(fields), body, now }
     }
 
-    /// Has exchanged prefaces and settings.
+    /// A session after the exchange of prefaces and settings.
     fn welcomed(bytes: usize) -> Self {
         let mut client = Self::with_body(bytes);
         client.said();
@@ -72,7 +72,7 @@ impl Client {
         self.session.feed(bytes, self.now).map_err(|failure| failure.text)
     }
 
-    /// The session's output now, in as many writes as needed.
+    /// All output of the session now, in as many writes as needed.
     fn said(&mut self) -> Vec<u8> {
         let mut said = Vec::new();
         loop {
@@ -106,7 +106,7 @@ impl Client {
     }
 }
 
-/// Type and stream of the frames, without the preface.
+/// Type and stream of each frame in the output, without the preface.
 fn kinds(said: &[u8]) -> Vec<(u8, u32)> {
     frames(said).into_iter().map(|(kind, _, stream, _)| (kind, stream)).collect()
 }
@@ -125,7 +125,8 @@ fn frames(said: &[u8]) -> Vec<(u8, u8, u32, &[u8])> {
     frames
 }
 
-/// Preface, settings and a larger window first, then the request; the settings of the server are acknowledged.
+/// The client first sends preface, settings and a larger window, then the request. It acknowledges the server's
+/// settings.
 #[test]
 fn the_first_words() {
     let mut client = Client::with_body(5);
@@ -138,7 +139,7 @@ fn the_first_words() {
     assert_eq!(frames(&client.said()), [(SETTINGS, 1, 0, &[][..])]);
 }
 
-/// However answers are cut, padded, continued or mixed, each reaches its call.
+/// Answers may be cut, padded, continued or interleaved; each reaches its call.
 #[test]
 fn answers_find_their_calls() {
     let answers = [
@@ -173,7 +174,7 @@ fn answers_find_their_calls() {
     }
 }
 
-/// Bodies go no further than the windows of stream and connection, and on when those grow.
+/// Bodies are sent up to the windows of stream and connection, and further when the windows grow.
 #[test]
 fn windows_are_obeyed() {
     let mut client = Client::welcomed(40_000);
@@ -202,7 +203,7 @@ fn windows_are_obeyed() {
     assert_eq!(client.session.cancel(1), Awaited::Head);
 }
 
-/// A window that is used up does not keep another stream's body from going out.
+/// A stream whose window is used up does not stop the body of another stream.
 #[test]
 fn a_stalled_stream_lets_others_pass() {
     let mut client = Client::welcomed(10);
@@ -214,7 +215,7 @@ fn a_stalled_stream_lets_others_pass() {
     assert_eq!(frames(&client.said()), [(DATA, END_STREAM, 3, &client.body[..])]);
 }
 
-/// The body arrives whole and in order, with any windows.
+/// With any windows, the body arrives whole and in order.
 #[test]
 fn bodies_are_whole() {
     let mut client = Client::welcomed(70_001);
@@ -236,7 +237,7 @@ fn bodies_are_whole() {
     assert_eq!(body, client.body);
 }
 
-/// Received data is given back, so that a server never stalls.
+/// The window for received data is given back, so that a server never has to wait.
 #[test]
 fn received_data_is_given_back() {
     let mut client = Client::welcomed(0);
@@ -262,7 +263,7 @@ fn received_data_is_given_back() {
     assert!(client.ended().iter().all(|text| text.contains(": 200 ")));
 }
 
-/// A server's fault in one answer ends that call, and no other.
+/// An error in one answer ends only the call of that answer.
 #[test]
 fn a_bad_answer_ends_its_stream_only() {
     for (frames, expected) in [
@@ -307,7 +308,7 @@ fn a_bad_answer_ends_its_stream_only() {
     }
 }
 
-/// A fault of the connection is reported to the server, and its reason to the reader of the report.
+/// The server gets the code of a violation, and the report gets its reason.
 #[test]
 fn what_breaks_the_connection() {
     let long = frame(HEADERS, 0, 1, &vec![0; 16 << 10]);
@@ -355,7 +356,7 @@ fn another_protocol_is_told_as_such() {
     }
 }
 
-/// More DATA than was allowed breaks the connection, before memory is filled with it.
+/// More DATA than allowed ends the connection before it fills the memory.
 #[test]
 fn own_windows_are_enforced() {
     let mut client = Client::welcomed(0);
@@ -371,7 +372,8 @@ fn own_windows_are_enforced() {
     assert!(grant.use_up(WINDOW_BYTES + 1).is_err());
 }
 
-/// GOAWAY: calls that the server has not processed may be sent again, the rest goes on, and no new call begins.
+/// After GOAWAY, calls that the server has not processed may be sent again, other calls continue, and no new call
+/// begins.
 #[test]
 fn goaway_parts_what_was_taken_from_what_was_not() {
     let mut client = Client::welcomed(0);
@@ -390,7 +392,7 @@ fn goaway_parts_what_was_taken_from_what_was_not() {
     );
 }
 
-/// Calls that were never passed to the connection may go over another; others may not.
+/// Only calls that were never written may use another connection.
 #[test]
 fn only_what_was_not_written_is_sent_again() {
     let mut client = Client::welcomed(0);
@@ -402,7 +404,7 @@ fn only_what_was_not_written_is_sent_again() {
     assert_eq!(client.ended(), [format!("0 failed: {broke}"), format!("1 again: {broke}")]);
 }
 
-/// An answer that is complete before the request is ends the request, and the connection goes on.
+/// An answer that is complete before the request ends the request, and the connection continues.
 #[test]
 fn an_early_answer_ends_the_request() {
     let mut client = Client::welcomed(100_000);
@@ -414,7 +416,7 @@ fn an_early_answer_ends_the_request() {
     assert_eq!(frames(&client.said()), [(RST_STREAM, 0, 1, &8u32.to_be_bytes()[..])]);
 }
 
-/// The server's limit counts, and that of HTTP/2 until it is known.
+/// The limit of streams is the server's, and before that is known, HTTP/2's.
 #[test]
 fn room_is_what_the_server_allows() {
     let mut client = Client::welcomed(0);
@@ -423,7 +425,7 @@ fn room_is_what_the_server_allows() {
     assert_eq!(client.session.streams_max(), 7);
 }
 
-/// PINGs are answered; a server that pings without end and reads nothing is cut off.
+/// PINGs are answered. A server that sends PINGs without end and reads nothing is cut off.
 #[test]
 fn pings_are_answered_within_bounds() {
     let mut client = Client::welcomed(0);
@@ -435,7 +437,7 @@ fn pings_are_answered_within_bounds() {
     assert!(client.session.out().len() <= REPLIES_MAX_BYTES + 64);
 }
 
-/// A server that is silent for long is pinged, and given up if it does not answer.
+/// A server that is silent for a long time gets a PING, and is given up if it does not answer.
 #[test]
 fn silence_is_noticed() {
     let mut client = Client::welcomed(0);
@@ -451,7 +453,7 @@ fn silence_is_noticed() {
     client.session.check(client.now + Duration::from_secs(29)).unwrap();
 }
 
-/// The table of a server is used once it is known, and its entries are those that the head has.
+/// The server's table is used after its size is known. The indices in later requests lead to the fields of the head.
 #[test]
 fn requests_become_shorter_once_the_server_has_spoken() {
     let mut client = Client::with_body(0);
@@ -471,7 +473,7 @@ fn requests_become_shorter_once_the_server_has_spoken() {
 }
 
 proptest! {
-    /// For any input in any pieces: no panic, and every call ends exactly once.
+    /// For any input in any pieces the session does not panic, and every call ends exactly once.
     #[test]
     fn anything_may_come(
         frames in prop::collection::vec((0u8..11, any::<u8>(), 0u32..12, prop::collection::vec(any::<u8>(), 0..24)), 0..40),
@@ -499,7 +501,7 @@ proptest! {
         prop_assert_eq!(client.session.open_count(), 0);
     }
 
-    /// Bytes that are no frames at all.
+    /// Random bytes that are no frames cause no panic.
     #[test]
     fn any_bytes_may_come(bytes: Vec<u8>) {
         let mut client = Client::welcomed(0);

@@ -1,4 +1,4 @@
-//! Tests of every wait in the table, and of mistakes in it.
+//! Tests of every wait in the table of calls, and of mistakes in that table.
 
 use super::*;
 use crate::calls::{Call, Rest};
@@ -11,8 +11,8 @@ fn waits() -> impl Iterator<Item = (&'static Call, usize, Form, Meaning, Rest)> 
     })
 }
 
-/// The error in a wait of the table: a minute from now on is two seconds, which are in the scratch memory, and the
-/// program's own words are unchanged.
+/// The error in a wait of the table: a minute must become two seconds in the scratch memory, and the program's own
+/// words must stay unchanged.
 fn wrong(call: &Call, as_made: &Call) -> Option<String> {
     let Kind::Wait { limit, form, meaning, .. } = as_made.kind else { return None };
     let memory = Pretended::default();
@@ -39,7 +39,7 @@ fn every_wait_is_a_thirtieth() {
     }
 }
 
-/// A row with another argument or another meaning is noticed.
+/// The test notices a call in the table with the wrong argument or the wrong meaning.
 #[test]
 fn a_mistake_in_the_table_is_noticed() {
     for (call, limit, form, meaning, rest) in waits() {
@@ -53,7 +53,7 @@ fn a_mistake_in_the_table_is_noticed() {
     }
 }
 
-/// Values that the kernel refuses stay unchanged, and so do waits for ever.
+/// Values that the kernel refuses stay unchanged, as do waits without an end.
 #[test]
 fn waits_that_are_none_pass() {
     for (call, limit, form, ..) in waits() {
@@ -68,7 +68,7 @@ fn waits_that_are_none_pass() {
     }
 }
 
-/// A rest of two seconds becomes a minute, in the place where the program looks for it.
+/// A remaining time of two seconds becomes a minute, where the program expects it.
 #[test]
 fn rests_are_thirty_times_as_long() {
     let clock = Clock::of_test(RATE, BASE);

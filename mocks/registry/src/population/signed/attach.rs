@@ -1,6 +1,7 @@
-//! The two places of signatures: layers at the tag of an image's signatures, and bundles that refer to it.
+//! Storing signatures in both forms: as layers at the signature tag of an image, and as bundles that refer to the
+//! image.
 //!
-//! Owns the two forms, as cosign writes them. Callers choose the signers.
+//! Owns both forms, as cosign writes them. Callers choose the signers.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -23,11 +24,11 @@ const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
 const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 const PREDICATE_TYPE: &str = "https://sigstore.dev/cosign/sign/v1";
 
-/// The maker of a signature.
+/// The signer of a signature.
 pub(super) enum By<'a> {
-    /// The holder of a key.
+    /// A signer with a key.
     Key(&'a Signer),
-    /// The holder of a certificate.
+    /// A signer with a certificate.
     Holder(Holder<'a>),
 }
 
@@ -70,7 +71,7 @@ pub(super) fn at_tag(store: &mut Store, target: &Target<'_>, about: &Digest, sig
     put_manifest(store, target.name, Some(&tag), OCI_MANIFEST, &manifest).map(drop)
 }
 
-/// The annotations of a layer beside its payload.
+/// The annotations of the layer that contains a payload.
 fn annotations(by: &By<'_>, payload: &[u8]) -> Result<Value, Error> {
     Ok(match by {
         By::Key(key) => json!({SIGNATURE_ANNOTATION: BASE64.encode(key.sign(payload)?)}),

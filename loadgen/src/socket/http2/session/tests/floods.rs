@@ -1,13 +1,13 @@
-//! Frames that HTTP/2 allows and that have no content: some are harmless, an endless number is not.
+//! Tests of frames that HTTP/2 allows but that have no content: a few are harmless, an endless number is not.
 
 use super::*;
 
 const PRIORITY_FRAME: u8 = 2;
 const ACK: u8 = 1;
-/// Frames that a server may send unasked, with a little room for the start of each flood.
+/// The number of unsolicited frames after which a flood is cut off, with a tolerance for the start of each flood.
 const PUT_UP_WITH: std::ops::RangeInclusive<usize> = 9_900..=10_100;
 
-/// Each flood ends the connection with the same error, after this many frames and without a timeout.
+/// Each flood ends the connection with the same error after this number of frames, without a timeout.
 #[test]
 fn every_flood_is_cut_off() {
     let window = |stream| frame(WINDOW_UPDATE, 0, stream, &1u32.to_be_bytes());
@@ -60,7 +60,7 @@ fn every_flood_is_cut_off() {
     }
 }
 
-/// A server that sends many frames about calls, for as long as calls go on: each call pays for its frames.
+/// A server may send many frames about calls as long as calls go on, because each call pays for its frames.
 #[test]
 fn talk_about_calls_is_no_flood() {
     let mut client = Client::welcomed(20_000);
@@ -80,7 +80,7 @@ fn talk_about_calls_is_no_flood() {
     }
 }
 
-/// An answer in single bytes is an answer, however long.
+/// An answer in single bytes is accepted, however long it is.
 #[test]
 fn small_pieces_are_no_flood() {
     let mut client = Client::welcomed(0);
