@@ -1,7 +1,7 @@
 //! The cluster IPs and node ports that the server assigns to services after admission, as a real server does.
 //!
-//! Owns the sets of free addresses and ports. The sets follow from the existing services and from writes that are still
-//! being admitted, so a deletion or a restored store needs no repair. This module must not do I/O.
+//! Owns the sets of free addresses and ports. The sets are computed from the existing services and from writes that are
+//! still being admitted, so a deleted service or a restored store makes no set wrong. This module must not do I/O.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -14,11 +14,12 @@ use mock_store::Version;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-/// The first address of 10.96.0.0/12, which kubeadm uses for services. The API server itself has the next one.
+/// The first address of 10.96.0.0/12, which kubeadm uses for services. The address after it is that of the service
+/// `kubernetes`.
 const FIRST: u32 = u32::from_be_bytes([10, 96, 0, 0]);
 const ADDRESSES: u32 = 1 << 20;
 const RANGE: &str = "10.96.0.0/12";
-/// The default of kube-apiserver's `--service-node-port-range`.
+/// The range of node ports: the default of kube-apiserver's `--service-node-port-range`.
 const PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 
 #[derive(Debug, Default)]
@@ -32,15 +33,15 @@ struct AuditLog {
     writes: u64,
 }
 
-/// Where the next search for a free address or port begins: after the last one given, so that a freed address is not
-/// given again soon.
+/// Where the next search for a free address or port begins: after the last one assigned, so that a freed address is not
+/// assigned again soon.
 #[derive(Debug, Default)]
 struct Next {
     address: u32,
     port: u16,
 }
 
-/// The addresses and ports of one write. Other writes cannot get them until the reservation is dropped.
+/// The addresses and ports that one write has reserved. Other writes cannot get them until the reservation is dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation<'a> {
     of: &'a Addresses,
@@ -58,7 +59,8 @@ pub(crate) fn concerns(resource: &Resource) -> bool {
     resource.rules.meaning == Meaning::Service
 }
 
-/// Copies the address and the node ports of remaining ports into an update, which may omit them but not remove them.
+/// Copies the cluster IP, and the node ports of remaining ports, into an update of a service, which may omit but not
+/// remove them.
 pub(crate) fn carry_over(value: &mut Value, old: &Value) {
     let (kind, before) = (kind(value).to_owned(), kind(old).to_owned());
     let Some(spec) = value.get_mut("spec").filter(|spec| spec.is_object()) else { return };
@@ -118,7 +120,7 @@ impl Addresses {
 /// Addresses and ports that are in use.
 #[derive(Debug, Default)]
 struct Taken {
-    /// The uid of the service that uses them; empty for a set of several services.
+    /// The uid of the service that uses the addresses and ports; empty for a set of several services.
     uid: String,
     addresses: std::collections::HashSet<String>,
     ports: std::collections::HashSet<u16>,

@@ -24,7 +24,7 @@ use super::users::Who;
 
 /// Number of entries in an answer if the query names no limit.
 const LIMIT: usize = 100;
-/// Most entries in one answer.
+/// Maximum number of entries in one answer of an endpoint.
 const LIMIT_MAX: usize = 10_000;
 
 /// The body of `POST /longhaul/faults`.
@@ -32,7 +32,7 @@ const LIMIT_MAX: usize = 10_000;
 #[serde(deny_unknown_fields)]
 struct Begin {
     id: u32,
-    /// The users whose requests and watches faults may hit; if absent, the previous users stay.
+    /// The users whose requests and watches faults may hit; if absent, the users of the previous call stay.
     #[serde(default)]
     users: Option<Vec<String>>,
     fault: Fault,
@@ -147,8 +147,8 @@ fn faults(cluster: &Cluster) -> Value {
 }
 
 impl Filter {
-    /// Parses a query. A key that the endpoint does not know is an error: if it were ignored, the answer would contain
-    /// too much.
+    /// Parses a query. A key that the endpoint does not know is an error: if the key were ignored, the answer would
+    /// contain entries that the client did not want.
     fn parse(raw: &str, known: &[&str]) -> Result<Self, Failure> {
         let pairs = path::pairs(raw);
         if let Some((key, _)) = pairs.iter().find(|(key, _)| !known.contains(&key.as_str())) {
@@ -168,7 +168,8 @@ impl Filter {
         self.0.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
     }
 
-    /// The most entries that the query wants: at most [`LIMIT_MAX`], and [`LIMIT`] if the query names no limit.
+    /// Maximum number of entries that the query wants: at most [`LIMIT_MAX`], and [`LIMIT`] if the query names no
+    /// limit.
     fn limit(&self) -> usize {
         self.text("limit").and_then(|limit| limit.parse().ok()).unwrap_or(LIMIT).min(LIMIT_MAX)
     }

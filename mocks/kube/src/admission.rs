@@ -1,8 +1,8 @@
 //! Admission webhooks, called in the same way as by kube-apiserver (Kubernetes documentation, "Dynamic Admission
 //! Control").
 //!
-//! Owns the choice and order of webhooks for a request, failure policies, reinvocation and the checks of answers.
-//! Configurations and connections are in `webhooks`. This module must not write objects.
+//! Owns the choice and order of webhooks for a request, failure policies, reinvocation and the checks of webhooks'
+//! answers. The module `webhooks` owns configurations and connections. This module must not write objects.
 
 mod form;
 mod matching;
@@ -26,7 +26,7 @@ use super::reach::Nowhere;
 use super::webhooks::{FailurePolicy, Hook, Hooks, Opinion, client, judge};
 use form::{Form, Seen};
 
-/// Most bytes of an invalid answer that an error message quotes.
+/// Maximum number of bytes of a webhook's invalid answer that an error message quotes.
 const SHOWN_BYTES: usize = 256;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub(crate) struct Admitted {
     pub changed: bool,
 }
 
-/// The webhooks that were configured when the request came; `None` if no webhook may see the request.
+/// The webhooks that were configured when the request arrived; `None` if no webhook may see the request.
 #[derive(Debug)]
 pub(crate) struct Chain(Option<Arc<Hooks>>);
 
@@ -82,7 +82,7 @@ impl Chain {
         self.0.as_ref().is_some_and(|hooks| hooks.mutating.iter().any(|hook| hook.form(attempt, object).is_some()))
     }
 
-    /// Whether a validating webhook matches requests like this one.
+    /// Whether any validating webhook is configured for a request.
     pub fn validates(&self) -> bool {
         self.0.as_ref().is_some_and(|hooks| !hooks.validating.is_empty())
     }
@@ -97,7 +97,7 @@ impl Chain {
         }
     }
 
-    /// Lets the validating webhooks refuse `object`; returns their warnings.
+    /// Lets the validating webhooks refuse `object`; returns the webhooks' warnings.
     pub async fn validate(&self, attempt: &Attempt<'_>, object: &Value) -> Result<Vec<String>, Failure> {
         match &self.0 {
             Some(hooks) if !hooks.validating.is_empty() => {
@@ -299,7 +299,7 @@ async fn call_hook(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -> Resul
     }
 }
 
-/// The real server's message for an answer that it rejects.
+/// The real server's error message for a webhook's answer that the server rejects.
 fn unanswered(refusal: Refusal, reply: &client::Reply) -> Unanswered {
     match refusal {
         Refusal::Status { status, .. } => {
@@ -337,7 +337,7 @@ fn denied(hook: &Hook, verdict: &Verdict) -> Failure {
     Failure::new(code, reason, why)
 }
 
-/// The webhooks as configured now. Configurations are parsed again only after they changed.
+/// The webhooks that are configured now. The server parses the configurations again only after a change.
 fn hooks(call: &Call) -> Arc<Hooks> {
     let cluster = call.cluster();
     let catalogue = cluster.catalogue();

@@ -46,7 +46,7 @@ impl Answer {
         }
     }
 
-    /// The same answer; the audit records that it contains this revision of an object.
+    /// The same answer, for which the audit records that it contains an object of this revision.
     pub fn of(self, revision: u64) -> Self {
         Self { about: About { revision: Some(revision), ..self.about }, ..self }
     }

@@ -60,12 +60,13 @@ pub struct Traffic {
     pub connections_open: u64,
 }
 
-/// A gap in a user's stream that a relist closed: the server need not send versions in `(after, through]`.
+/// A gap in a user's stream that a relist closed: the list replaced the versions in `(after, through]`, so no watch
+/// need send them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
     /// The full name of the resource.
     pub resource: Arc<str>,
-    /// The last delivered revision; 0 before the first watch.
+    /// The last revision that the user got before the gap; 0 before the first watch.
     pub after: u64,
     /// The revision of the list that closed the gap.
     pub through: u64,
@@ -92,7 +93,7 @@ pub enum Delivery {
 pub struct Sending {
     pub revision: u64,
     pub watch: u64,
-    /// The time, in microseconds since the epoch.
+    /// The time of sending or withholding, in microseconds since the epoch.
     pub at_us: u64,
     /// The fault that withheld the version; `None` if the server sent it.
     pub withheld_by: Option<FaultId>,
@@ -115,11 +116,11 @@ pub struct WireLine {
     /// The time of sending, in microseconds since the epoch.
     pub at_us: u64,
     pub revision: u64,
-    /// The whole line, or an excerpt.
+    /// The whole line, or an excerpt of a long line.
     pub text: String,
 }
 
-/// The objects that one informer follows.
+/// The objects that one informer follows: a resource, a namespace and selectors.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Scope {
     pub resource: ResourceId,
@@ -153,7 +154,7 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct ScopeBook {
-    /// The revisions of the newest lists.
+    /// The revisions of the newest lists that the user got.
     lists: VecDeque<u64>,
     watch: Option<Arc<Delivered>>,
     through: u64,
@@ -185,7 +186,8 @@ impl AuditLog {
         self.users.lock().iter().map(|(user, audit)| (user.clone(), audit.clone())).collect()
     }
 
-    /// Notes that the store was restored to revision `to`: versions that were sent after it belong to another timeline.
+    /// Notes that the store was restored to revision `to`: sent versions with a higher revision belong to another
+    /// timeline.
     pub fn rewound(&self, to: u64) {
         for (_, audit) in self.all() {
             audit.rewound(to);
@@ -269,8 +271,8 @@ impl UserAudit {
         delivered
     }
 
-    /// Notes that the initial events of a watch end at `through`. A client that waits for this mark need not report
-    /// earlier versions that existed only for a short time.
+    /// Notes that the initial events of a watch end at revision `through`. A client that waits for the end of the
+    /// initial events need not report earlier versions that existed only for a short time.
     pub fn snapshot_closed(&self, resource: &Arc<str>, delivered: &Delivered, through: u64) {
         self.inner.lock().relisted(Gap { resource: resource.clone(), after: delivered.start(), through });
     }
@@ -292,7 +294,7 @@ impl UserAudit {
         inner.traffic.watches_open = inner.traffic.watches_open.saturating_sub(1);
     }
 
-    /// Notes that the server answered a watch from `requested` with 410.
+    /// Notes that the server answered a watch from revision `requested` with 410.
     pub fn gone(&self, resource: ResourceId, requested: u64, http: bool) {
         let mut inner = self.inner.lock();
         if http {
@@ -337,12 +339,13 @@ impl UserAudit {
         self.inner.lock().gaps.drain(..).collect()
     }
 
-    /// The last delivery of a version; if it was sent once and withheld once, it counts as sent.
+    /// The last delivery of a version; a version that was sent once and withheld once counts as sent.
     pub fn delivery(&self, resource: ResourceId, revision: u64) -> Delivery {
         self.inner.lock().wire.delivery(resource, revision)
     }
 
-    /// The sendings of these versions (ascending) since `since_us`, oldest first.
+    /// The deliveries since `since_us` (microseconds since the epoch) of the versions in `revisions` (ascending),
+    /// oldest first.
     pub fn sendings(&self, resource: ResourceId, revisions: &[u64], since_us: u64) -> Vec<Sending> {
         self.inner.lock().wire.sendings(resource, revisions, since_us)
     }

@@ -1,8 +1,8 @@
 //! Authentication by bearer tokens, for requests and for token reviews.
 //!
-//! Owns the order of token sources (configured tokens, then those of service accounts) and audiences. The module also
-//! owns the rule that a token ends with its account and its bound object (Kubernetes documentation, "Managing Service
-//! Accounts").
+//! Owns the order in which tokens are looked up (configured tokens, then those of service accounts), and the check of
+//! audiences. The module also owns the rule that a token ends with its account and its bound object (Kubernetes
+//! documentation, "Managing Service Accounts").
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub(crate) fn bearer(users: &Users, cluster: &Cluster, headers: &HeaderMap) -> R
     }
 }
 
-/// The user of a token that is valid for one of these audiences; for this server if the list is empty.
+/// The user of a token that is valid for one of the wanted audiences. An empty list of audiences means this server.
 pub(crate) fn by_token(users: &Users, cluster: &Cluster, token: &str, wanted: &[String]) -> Result<Bearer, Error> {
     let own = [users.tokens.issuer.to_string()];
     let wanted = if wanted.is_empty() { &own } else { wanted };

@@ -1,18 +1,19 @@
 //! The record of used permissions, from which the server makes a subject's minimal Role.
 //!
-//! Owns permissions and their record. `rbac` decides whether a user has a permission.
+//! Owns the type of a permission, and the record of used and refused permissions. `rbac` decides whether a user has a
+//! permission.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use parking_lot::Mutex;
 
-/// Most permissions that are remembered for one program of one user.
+/// Maximum number of permissions that are remembered for one program of one user.
 const USED_MAX: usize = 4096;
-/// Number of permissions up to which a linear search is cheaper than a lookup by key. Most programs use fewer
-/// permissions.
+/// Number of remembered permissions up to which a linear search is cheaper than a lookup by key. Most programs use
+/// fewer permissions.
 const LOOKED_THROUGH_MAX: usize = 32;
 const USERS_MAX: usize = 1024;
-/// Most programs that are remembered for one user.
+/// Maximum number of programs that are remembered for one user.
 const PROGRAMS_MAX: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Authorization {
@@ -105,7 +106,7 @@ impl Record {
         used.into_iter().cloned().collect()
     }
 
-    /// The permissions that one program used, and its users.
+    /// The permissions that one program used, and the users under which it ran.
     pub fn of_program(&self, program: &str) -> (Vec<String>, Vec<Permission>) {
         let users = self.used.lock();
         let with = users.iter().filter_map(|(user, programs)| Some((user, programs.get(program)?)));
@@ -119,7 +120,7 @@ impl Record {
     }
 }
 
-/// The program's name in a `User-Agent`; `unknown` if it is empty.
+/// The program's name in a `User-Agent`; `unknown` if the header is empty.
 pub(crate) fn program(user_agent: &str) -> &str {
     match user_agent.split(['/', ' ']).next() {
         Some(name) if !name.is_empty() => name,

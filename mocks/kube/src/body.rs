@@ -19,7 +19,7 @@ pub(crate) enum Body {
     /// A stream of unknown length that ends at once.
     Nothing,
     Watch(Box<WatchBody>),
-    /// A watch that is sent in protobuf.
+    /// A watch whose events are sent in protobuf.
     Protobuf(Box<Framed>),
 }
 

@@ -1,8 +1,9 @@
 //! The objects that a real cluster puts into every new namespace: the service account `default`, and the config map
-//! `kube-root-ca.crt` with the authority's certificate. The namespace `default` also has the service `kubernetes`.
+//! `kube-root-ca.crt` with the certificate of the cluster's certificate authority. The namespace `default` also has the
+//! service `kubernetes`.
 //!
-//! Owns making the objects of a namespace, and making them again after a deletion, as two controllers of
-//! kube-controller-manager do. The janitor's task runs this code, and only with `Config::furnished_namespaces`.
+//! Owns making these objects in each namespace, and again after a deletion, as two controllers of
+//! kube-controller-manager do. The task of `janitor` runs this code, only with `Config::furnished_namespaces`.
 
 use facts::Change;
 use mock_objects::catalogue::Resource;
@@ -15,7 +16,7 @@ use super::cluster::Cluster;
 const ACCOUNT: &str = "default";
 const ROOT_CA: &str = "kube-root-ca.crt";
 
-/// Makes the missing objects after a commit that created a namespace or deleted one of them.
+/// Makes the missing objects after a commit that created a namespace or deleted one of the namespace's usual objects.
 pub(crate) fn follow(cluster: &Cluster, resource: &Resource, commit: &RawCommit) {
     if cluster.root_ca.is_none() {
         return;
@@ -31,7 +32,7 @@ pub(crate) fn follow(cluster: &Cluster, resource: &Resource, commit: &RawCommit)
     }
 }
 
-/// Makes missing objects in a namespace that is not being deleted.
+/// Makes the usual objects that a namespace lacks, unless the namespace is being deleted.
 pub(crate) fn namespace(cluster: &Cluster, name: &str) {
     if cluster.alone && name == "default" {
         let _ = cluster.seed(own_service());
@@ -57,7 +58,7 @@ pub(crate) fn namespace(cluster: &Cluster, name: &str) {
     }
 }
 
-/// The service through which pods reach the API server.
+/// The service `kubernetes`, through which pods reach the API server.
 fn own_service() -> Value {
     let labels = json!({"component": "apiserver", "provider": "kubernetes"});
     json!({

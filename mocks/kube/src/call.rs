@@ -59,14 +59,14 @@ pub(crate) struct OpenRequest {
 }
 
 impl OpenRequest {
-    /// Notes the answer; `streams` means that the answer continues as a watch.
+    /// Notes the answer to the request; `streams` means that the answer continues as a watch.
     pub fn answered(&mut self, status: u16, about: About, said: Option<Arc<Said>>, streams: bool) {
         if let Some(following) = &mut self.following {
             following.answered(status, about, said, streams);
         }
     }
 
-    /// Notes object versions that were written to the watch; `revision` is that of the last one.
+    /// Notes object versions that were written to the watch; `revision` is the revision of the last version.
     pub fn sent(&mut self, objects: usize, revision: u64, now_us: u64) {
         if let Some(following) = &mut self.following {
             following.sent(objects as u64, revision, now_us);
@@ -87,8 +87,8 @@ impl OpenRequest {
         }
     }
 
-    /// Notes that the server ends the stream, cleanly or not. If this method is not called, the client counts as having
-    /// left.
+    /// Notes that the server ends the stream of a watch, cleanly or not. Without this call, the audit records that the
+    /// client left.
     pub fn ends(&mut self, by: EndedBy) {
         if let Some(following) = &mut self.following {
             following.ends(by);
@@ -127,7 +127,7 @@ impl Call {
         &self.app.cluster
     }
 
-    /// The facts about the request by which faults choose requests.
+    /// The facts about the request by which faults decide whether they hit it.
     pub fn asked(&self) -> Asked<'_> {
         let named = self.target.name.is_some();
         let on = match self.method {

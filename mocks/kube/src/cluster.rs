@@ -30,11 +30,11 @@ use super::serving::Serving;
 use super::users::Users;
 use super::webhooks::Webhooks;
 
-/// Kubernetes' alphabet for generated names: it has no vowels and no characters that look alike.
+/// Kubernetes' alphabet for generated names, without vowels and without characters that look alike.
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// Most restores that are remembered.
+/// Maximum number of restores of the store that are remembered.
 const REWINDS_MAX: usize = 256;
 
 #[derive(Debug)]
@@ -56,12 +56,13 @@ pub(crate) struct Cluster {
     pub serving: Serving,
     /// Wakes the janitor after a deletion that needs further work.
     pub cleaning: Notify,
-    /// The factor by which lifetimes are shortened.
+    /// The factor by which lifetimes are shortened: see [`super::Config::compress`].
     pub compress: u32,
     pub bookmarks_every: Duration,
     pub looks: facts::Looks,
     pub authorization: Authorization,
-    /// The certificate of the authority, which every new namespace gets; `None` leaves new namespaces empty.
+    /// The certificate of the certificate authority, which every new namespace gets; `None` leaves new namespaces
+    /// empty.
     pub root_ca: Option<String>,
     /// Whether no controller manager runs: see [`super::Config::alone`].
     pub alone: bool,
@@ -74,7 +75,7 @@ pub(crate) struct Cluster {
 struct Rewinds {
     made: VecDeque<Rewound>,
     newer: Option<Newer>,
-    /// The highest revision that was ever used.
+    /// The highest revision that the store ever had, including revisions from before a restore.
     highest: u64,
 }
 
@@ -94,7 +95,7 @@ pub(crate) struct Setup {
 }
 
 impl Cluster {
-    /// A new cluster with the usual namespaces; `bootstrap` adds objects to each of them.
+    /// A new cluster with the usual namespaces; `bootstrap` adds objects to each namespace.
     pub fn new(setup: Setup, bootstrap: impl Fn(&Self, &str)) -> Arc<Self> {
         let cluster = Arc::new(Self {
             epoch: setup.epoch,
@@ -171,7 +172,7 @@ impl Cluster {
     }
 
     /// Advances the revision without a commit, as writes to other resources do in a real cluster, and compacts up to
-    /// it. All earlier revisions are too old then.
+    /// the new revision. All earlier revisions are then too old for a watch.
     pub fn compact_to_now(&self) {
         let mut store = self.store.write();
         store.skip();
@@ -213,8 +214,8 @@ impl Cluster {
         self.rewinds.lock().made.iter().copied().collect()
     }
 
-    /// How the server treats a watch from `revision`, if the store had this revision before a restore; `None` if it
-    /// never had. The number is the newest revision that the client and the restored store have in common.
+    /// How the server treats a watch from `revision` if the store had this revision before a restore; `None` if the
+    /// store never had it. The number is the newest revision that the client and the restored store have in common.
     pub fn known_before(&self, revision: u64) -> Option<(Newer, u64)> {
         let rewinds = self.rewinds.lock();
         let common = rewinds.made.iter().map(|rewound| rewound.to).min()?;
@@ -245,13 +246,13 @@ impl Cluster {
         self.committed.subscribe()
     }
 
-    /// A number for a new connection, which is unique over all endpoints.
+    /// A number for a new connection, which is unique among the connections of all endpoints.
     pub fn next_connection(&self) -> u64 {
         self.next_connection.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Gives a user a new token and accepts the old one for `stays`. Returns the new token, and whether its file could
-    /// be written.
+    /// Gives a user a new token and accepts the old token for `stays`. Returns the new token, and whether the token
+    /// file could be written.
     pub fn rotate_token(&self, user: &str, stays: Duration) -> Option<(String, std::io::Result<()>)> {
         let token = self.fresh().uid;
         let written = self.users.rotate(user, &token, stays)?;
@@ -325,8 +326,8 @@ impl Cluster {
         Ok(event)
     }
 
-    /// The resource that stores the objects, if `resource` only shows them in another form; it decides which fields are
-    /// selectable.
+    /// The resource that stores the objects, if `resource` only shows them in another form. The storing resource
+    /// decides which fields are selectable.
     fn original(&self, resource: &Resource) -> Option<Arc<Resource>> {
         if resource.mirrors { self.catalogue().by_id(resource.id).cloned() } else { None }
     }

@@ -9,9 +9,10 @@ use serde_json::Value;
 
 use super::authorization::Authorization;
 
-/// Interval of bookmarks. Real servers send about one a minute, and tests of a few minutes need some.
+/// Default interval of bookmarks. Real servers send about one a minute; a test of a few minutes gets some, too.
 const BOOKMARKS_EVERY: Duration = Duration::from_mins(1);
-/// Most events in the history: at most 100 MiB with objects of 1 KiB, and minutes at hundreds of writes a second.
+/// Default maximum number of events in the history: at most 100 MiB with objects of 1 KiB, and some minutes of hundreds
+/// of writes a second.
 const HISTORY_MAX_EVENTS: usize = 100_000;
 
 #[derive(Debug, Clone)]
@@ -24,34 +25,35 @@ pub struct Config {
     pub epoch: Instant,
     /// `CustomResourceDefinition` objects that exist from the start.
     pub crds: Vec<Value>,
-    /// Users with a token. Client certificates of the authority are also accepted.
+    /// Users with a token. The server also accepts client certificates that its certificate authority signed.
     pub users: Vec<User>,
     /// The token file of each user. The server writes the token into the file at the start and after each rotation.
     pub token_files: BTreeMap<String, PathBuf>,
-    /// The issuer of the tokens of service accounts.
+    /// The issuer and the key of the tokens of service accounts.
     pub service_accounts: ServiceAccounts,
     /// The interval of bookmarks on a watch.
     pub bookmarks_every: Duration,
-    /// Most events that are kept for watches that resume.
+    /// Maximum number of events that are kept for watches that resume.
     pub history_max_events: usize,
     /// The fields in which each object shows how far its controller is: see [`super::tail::Entry::progress`].
     pub looks: facts::Looks,
-    /// Whether RBAC decides about requests, or all known users may do everything.
+    /// Whether RBAC decides about requests, or whether all known users may do everything.
     pub authorization: Authorization,
     /// Whether every namespace gets the service account `default` and the config map `kube-root-ca.crt`, as in a real
     /// cluster. Off by default, so that a test finds only its own objects.
     pub furnished_namespaces: bool,
     /// Whether no controller manager runs, as in a test suite that starts only a kube-apiserver. Then the server
-    /// collects no garbage and empties no namespaces. Requests without a token are `system:anonymous`, and the roles
-    /// exist that a real server makes itself.
+    /// collects no garbage and empties no namespaces. Requests without a token have the user `system:anonymous`, and
+    /// the roles that a real server makes itself exist.
     pub alone: bool,
-    /// How workloads become ready, as with the scheduler, kubelets and controllers of a real cluster. If absent, they
-    /// stay as clients create them.
+    /// How workloads become ready, as with the scheduler, kubelets and controllers of a real cluster. If absent,
+    /// workloads stay as clients create them.
     pub workloads: Option<Workloads>,
     /// The seed of uids, generated names and the faults' probabilities.
     pub seed: u64,
     /// The factor by which lifetimes are shortened: those of watches, requested tokens, history and idle connections.
-    /// Answers contain the unshortened lifetimes. [`Self::bookmarks_every`] sets the interval of bookmarks.
+    /// The server's answers contain the unshortened lifetimes. [`Self::bookmarks_every`] sets the interval of
+    /// bookmarks.
     pub compress: u32,
     /// The clock for checking webhooks' certificates, if webhooks use a clock that runs faster than the machine's.
     pub webhook_clock: Option<mock_pki::Pace>,
@@ -71,7 +73,8 @@ pub struct Workloads {
 }
 
 impl Default for Workloads {
-    /// A time that is long enough to expose a controller that does not wait, and short enough for runs of a minute.
+    /// Workloads become ready after a time that exposes a controller that does not wait, and that is short enough for
+    /// runs of a minute.
     fn default() -> Self {
         Self { ready_after: Duration::from_millis(200), ends_after: None, nodes: 1 }
     }
@@ -122,20 +125,20 @@ pub struct Limits {
     pub body_timeout: Duration,
     /// Longest time for a TLS handshake.
     pub handshake_timeout: Duration,
-    /// Longest time for request headers, which also limits idle HTTP/1.1 connections. kube-apiserver keeps those for 90
-    /// s.
+    /// Longest time for request headers, which also limits idle HTTP/1.1 connections. kube-apiserver keeps idle
+    /// connections for 90 s.
     pub header_timeout: Duration,
     /// How long a client may stop reading before the server closes its connection.
     pub write_timeout: Duration,
-    /// Most open connections; further ones wait in the kernel.
+    /// Maximum number of open connections; further connections wait in the kernel.
     pub connections_max: usize,
-    /// Most HTTP/2 streams on one connection; kube-apiserver allows 100.
+    /// Maximum number of HTTP/2 streams on one connection; kube-apiserver allows 100.
     pub streams_max: u32,
-    /// Most requests that the server remembers.
+    /// Maximum number of requests that the server remembers for reports.
     pub requests_max: usize,
-    /// Most commits that a [`super::Tail`] may be behind.
+    /// Maximum number of commits that a [`super::Tail`] may be behind.
     pub commits_max: usize,
-    /// Most bytes of history, in addition to [`Config::history_max_events`].
+    /// Maximum number of bytes of the history, in addition to the limit [`Config::history_max_events`].
     pub history_max_bytes: usize,
     /// Greatest age of an event that is kept; a real cluster compacts etcd every 5 minutes.
     pub history_max_age: Duration,

@@ -28,7 +28,7 @@ pub(crate) struct Connection {
     pub flushes: Arc<AtomicU64>,
     /// Whether the socket is closed with a reset.
     pub reset: Arc<AtomicBool>,
-    /// Gives faults access to the connection.
+    /// The handle through which faults act on the connection.
     pub handle: Arc<Handle>,
     /// Whether the connection belongs to a simulated program in this server, which needs no role.
     pub inside: bool,

@@ -1,9 +1,10 @@
 //! Custom resources whose versions a webhook converts (Kubernetes documentation, "Versions in
 //! `CustomResourceDefinitions`").
 //!
-//! Owns the conversion between stored objects and the version of a request. Objects are converted immediately after
-//! reading, and before writing only after all checks. Between the two conversions, a request's version is treated as
-//! the stored one (`Resource::in_version`). `review` calls the webhook and checks its answers.
+//! Owns the conversion between stored objects and the version of a request. Objects are converted from their stored
+//! version directly after reading, and into it before writing, after all checks. Between the two conversions, a
+//! request's version is treated as the stored one (`Resource::in_version`). `review` calls the webhook and checks its
+//! answers.
 
 mod review;
 
@@ -23,9 +24,10 @@ use tokio::time::Instant;
 use super::call::Call;
 use super::cluster::Cluster;
 
-/// Most objects in one review. A real server sends one; the protocol allows any number.
+/// Maximum number of objects in one review. A real server sends one; the protocol allows any number.
 const REVIEWED_MAX: usize = 100;
-/// Most bytes in one review, unless a single object has more; the answer must fit into its limit too.
+/// Maximum number of bytes in one review, unless a single object has more. The bound keeps the webhook's answer within
+/// its own limit.
 const REVIEWED_MAX_BYTES: usize = 1 << 20;
 /// How long a watch waits before it calls a failed webhook again.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -123,7 +125,7 @@ pub(crate) async fn one(
     converted.into_iter().next().ok_or_else(|| Failure::internal("a conversion lost its object"))
 }
 
-/// Begins to convert events for a watch. A conversion that is not finished at `ends` returns nothing. As in a real
+/// Begins to convert events for a watch. A conversion that is not finished at `ends` returns `None`. As in a real
 /// server, a failed webhook is called again, and the watch is silent until then.
 pub(crate) fn begin(
     cluster: &Arc<Cluster>,
@@ -157,7 +159,7 @@ pub(crate) fn begin(
     converting
 }
 
-/// Converts events: the new and the old state of each object.
+/// Converts the new and the old state of the object in each event.
 async fn converted(
     cluster: &Cluster,
     resource: &Resource,

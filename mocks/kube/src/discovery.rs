@@ -15,14 +15,14 @@ use sha2::{Digest, Sha256};
 use super::answer::Answer;
 
 const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-/// The order of verbs for custom resources.
+/// The verbs of custom resources, in the order of a real server.
 const VERBS_OF_CUSTOM: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 const AGGREGATED: &[(&str, &str)] = &[
     ("v2", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"),
     ("v2beta1", "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"),
 ];
 
-/// API groups in alphabetical order, each with its versions, the most preferred first.
+/// API groups in alphabetical order, each with its versions; the preferred version is first.
 type Groups = BTreeMap<Arc<str>, Vec<Arc<str>>>;
 
 /// The answer for a discovery path; `None` for other paths.

@@ -9,13 +9,13 @@ use serde_json::Value;
 use super::broken::Broken;
 use super::watch::WatchBody;
 
-/// Longest line of a watch: an event with the largest object.
+/// Longest line of a watch in bytes: an event with the largest object.
 const LINE_MAX_BYTES: usize = 8 << 20;
 
 /// A watch whose JSON lines are sent as protobuf frames.
 pub(crate) struct Framed {
     watch: WatchBody,
-    /// The beginning of a line that is not complete yet.
+    /// The beginning of a JSON line that is not complete yet.
     rest: BytesMut,
 }
 

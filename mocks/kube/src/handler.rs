@@ -1,6 +1,6 @@
 //! The handling of one request, from its headers to its answer.
 //!
-//! Owns authentication, routing and the audit entry of each request. The verbs are in `verbs`.
+//! Owns authentication, routing and the audit entry of each request. The module `verbs` owns the verbs.
 
 use std::sync::Arc;
 
@@ -281,7 +281,7 @@ fn no_such(path: &str, catalogue: &Catalogue) -> Failure {
     if catalogue.iter().any(serves) { Failure::no_such_path() } else { Failure::no_such_group() }
 }
 
-/// The answer for paths that every client may read, such as health checks.
+/// The answer for a path that every client may read, such as a health check; `None` for other paths.
 fn operations(path: &str) -> Option<Answer> {
     let probe = ["/healthz", "/livez", "/readyz"];
     if probe.iter().any(|root| path == *root || path.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'))) {

@@ -1,8 +1,7 @@
 //! Impersonation: the headers `Impersonate-User`, `-Group`, `-Uid` and `-Extra-…` (Kubernetes documentation,
 //! "Authenticating", user impersonation).
 //!
-//! Owns reading the impersonation headers, and the rule that their sender needs the verb `impersonate` for each of
-//! them.
+//! Owns reading the impersonation headers, and the rule that their sender needs the verb `impersonate` for each header.
 
 use std::sync::Arc;
 
@@ -23,7 +22,7 @@ const MASTERS: &str = "system:masters";
 const ACCOUNT: &str = "system:serviceaccount:";
 const AUTHENTICATION: &str = "authentication.k8s.io";
 
-/// The user of a request: the sender, or the impersonated user.
+/// The user as whom a request acts: its sender, or the impersonated user.
 pub(crate) fn acting(cluster: &Cluster, who: Arc<Who>, headers: &HeaderMap) -> Result<Arc<Who>, Failure> {
     let texts = |name: &str| headers.get_all(name).into_iter().map(text).collect::<Result<Vec<&str>, Failure>>();
     let name = texts(USER)?.first().copied().unwrap_or_default();
@@ -79,8 +78,8 @@ pub(crate) fn acting(cluster: &Cluster, who: Arc<Who>, headers: &HeaderMap) -> R
     Ok(Arc::new(acted))
 }
 
-/// The text of a header. Go accepts UTF-8 in headers. Other bytes are an error: if the header counted as absent, the
-/// request would have the sender's own rights.
+/// The text of a header. Go accepts UTF-8 in headers. Other bytes are an error: if an impersonation header counted as
+/// absent, the request would have the sender's own rights.
 fn text(value: &HeaderValue) -> Result<&str, Failure> {
     std::str::from_utf8(value.as_bytes())
         .map_err(|_| Failure::bad_request("an `Impersonate-…` header is not UTF-8".to_owned()))

@@ -15,12 +15,13 @@ use super::audit::Said;
 use super::call::Call;
 use super::verbs;
 
-/// How long a read waits for a revision that the API server has not seen yet (kube-apiserver's watch cache: 3 s).
+/// Longest time that a read waits for a revision that the API server has not seen yet, as in kube-apiserver's watch
+/// cache.
 const CATCH_UP: Duration = Duration::from_secs(3);
 /// Interval of the checks while a read waits.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Closes the connection without an answer.
+/// The error of a request whose connection is closed without an answer.
 #[derive(Debug, thiserror::Error)]
 #[error("a fault leaves the request without an answer")]
 pub(crate) struct Unanswered;

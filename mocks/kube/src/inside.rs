@@ -25,14 +25,14 @@ use super::connection::Connection;
 use super::handler;
 use super::users::Who;
 
-/// Most bytes that are buffered between client and server.
+/// Maximum number of bytes that are buffered between a simulated program and the server.
 const PIPE_BYTES: usize = 64 * 1024;
-/// Deadline for an answer; a webhook may take thirty seconds.
+/// Deadline for the answer to a simulated program's request; a webhook may take thirty seconds.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(40);
-/// Most connections that are kept. Each node name in `spec.nodeName` of a Pod has one, and clients may write any number
-/// of names.
+/// Maximum number of connections that are kept. Each node name in `spec.nodeName` of a Pod has a connection, and
+/// clients may write any number of names.
 const DOORS_MAX: usize = 1024;
-/// A number that no endpoint has, so that no fault of connections hits the simulated programs.
+/// An endpoint number that no real endpoint has, so that no fault of connections hits the simulated programs.
 const NO_ENDPOINT: u32 = u32::MAX;
 
 pub(crate) struct Inside {

@@ -21,9 +21,9 @@ use super::cluster::Cluster;
 use super::followed;
 use super::verbs::{Manner, Propagation, delete_place, finish};
 
-/// Most commits that are processed in one step.
+/// Maximum number of commits that the task processes in one step.
 const BATCH: usize = 1024;
-/// Most objects of a namespace that are deleted in one step.
+/// Maximum number of objects of a namespace that the task deletes in one step.
 const SWEEP: usize = 1024;
 /// Interval of checks of namespaces and finalizers when there are no commits.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -62,7 +62,7 @@ pub(crate) async fn run(app: Arc<App>) {
     }
 }
 
-/// Handles one commit: deletes the dependents of a deleted object, and a new object whose owners do not exist.
+/// Handles one commit: deletes the dependents of a deleted object, and deletes a new object whose owners do not exist.
 fn collect(cluster: &Cluster, commit: &RawCommit, held: &mut BTreeSet<Place>) {
     let catalogue = cluster.catalogue();
     let Some(resource) = catalogue.by_id(commit.identity.resource) else { return };
@@ -123,7 +123,7 @@ fn owner_exists(cluster: &Cluster, owner: &Value, namespace: &str) -> bool {
     cluster.get(resource, namespace, text("name")).is_some_and(|found| &*found.identity.uid == text("uid"))
 }
 
-/// Processes an owner again that waited for its dependents; returns whether it still waits.
+/// Processes an owner again that waited for the deletion of its dependents; returns whether the owner still waits.
 fn is_held(cluster: &Cluster, place: &Place) -> bool {
     let catalogue = cluster.catalogue();
     let Some(resource) = catalogue.by_id(place.resource) else { return false };
@@ -172,8 +172,7 @@ fn propagate(cluster: &Cluster, resource: &Resource, version: &Version) -> bool 
     !done
 }
 
-/// Whether an object that depends on this one is already in foreground deletion. Then each of the two would wait for
-/// the other.
+/// Whether a dependent of `version` is already in foreground deletion. The two objects would then wait for each other.
 fn closes_a_circle(cluster: &Cluster, version: &Version) -> bool {
     let catalogue = cluster.catalogue();
     cluster.read(|store| store.dependents(&version.identity.uid)).iter().any(|place| {
@@ -225,7 +224,7 @@ fn disown(cluster: &Cluster, resource: &Resource, version: &Version, uid: &str) 
     let _ = cluster.put(resource, Expect::Revision(version.revision), value);
 }
 
-/// Empties the namespaces that are being deleted, and removes the empty ones.
+/// Deletes the objects in namespaces that are being deleted, and removes the namespaces that are empty.
 fn finish_namespaces(cluster: &Cluster) {
     let catalogue = cluster.catalogue();
     let Some(namespaces) = catalogue.by_full_name("namespaces") else { return };

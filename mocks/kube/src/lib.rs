@@ -1,11 +1,11 @@
 //! The mock Kubernetes API server: real TLS, HTTP/1.1 and HTTP/2, and answers that unmodified clients accept.
 //!
-//! Owns [`Server`], its [`Config`], and the data that a harness needs about the server. These are every commit
+//! Owns [`Server`], its [`Config`], and the data that a harness needs about the server. The data are every commit
 //! ([`Tail`]), the deliveries to each user ([`Delivery`], [`Gap`]), and the requests of each user ([`Traffic`],
-//! [`RequestRecord`]). The store, the catalogue, selectors and patches need no I/O and are in other crates; sockets are
-//! in `listen`. This crate must not know runs or verdicts.
+//! [`RequestRecord`]). Other crates own the store, the catalogue, selectors and patches, which need no I/O; `listen`
+//! owns the sockets. This crate must not know runs or verdicts.
 //!
-//! With the kubeconfig of [`Server::kubeconfig`], `kubectl` works as with a cluster without nodes. The only controllers
+//! With the kubeconfig from [`Server::kubeconfig`], `kubectl` works as in a cluster without nodes. The only controllers
 //! are the garbage collector and the deletion of namespaces. With [`Config::workloads`], workloads also become ready.
 
 mod addresses;
@@ -79,7 +79,7 @@ pub use mock_objects::VERSION;
 /// Why the server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address is in use, or the process may not use it.
+    /// The address to listen at is in use, or the process may not use it.
     #[error("failed to listen on {address}")]
     Listen {
         address: SocketAddr,
@@ -190,12 +190,13 @@ impl Server {
         url(self.address())
     }
 
-    /// Starts another endpoint of the same cluster, which can lag, like another API server of the same control plane.
+    /// Starts another endpoint of this cluster that can lag, like another API server of the same control plane.
     pub async fn replica(&self, address: SocketAddr) -> Result<Replica, Error> {
         self.endpoint(address, &["h2", "http/1.1"]).await
     }
 
-    /// Starts another endpoint that offers these protocols through ALPN (RFC 7301), the most preferred first.
+    /// Starts another endpoint that offers the protocols in `alpn` through ALPN (RFC 7301); the preferred protocol is
+    /// first.
     ///
     /// If the subject has its own endpoint, put its [`Replica::number`] into [`Faults::target_endpoints`]. Faults of
     /// connections then hit the subject from its first byte on, and no other client.
@@ -232,7 +233,7 @@ impl Server {
         self.users.kubeconfig(user, &self.url(), &self.ca_pem)
     }
 
-    /// A cursor over all commits of every resource from now on.
+    /// A cursor over the commits of all resources from now on.
     pub fn tail(&self) -> Tail {
         Tail::new(self.cluster.clone())
     }
@@ -271,8 +272,8 @@ impl Server {
         self.cluster.audit.requests.snapshot()
     }
 
-    /// Requests that were answered after the first `seen`. Returns the total number so far, the number of new requests
-    /// that were dropped, and the other new requests in the order of their answers.
+    /// Requests that were answered after the first `seen` requests. Returns the total number so far, the number of new
+    /// requests that were dropped, and the other new requests in the order of their answers.
     pub fn requests_since(&self, seen: u64) -> (u64, u64, Vec<RequestRecord>) {
         self.cluster.audit.requests.since(seen)
     }
@@ -282,8 +283,9 @@ impl Server {
         self.cluster.audit.shown.follow();
     }
 
-    /// The changes of the state that caches are shown since the last call, oldest first, and the number of lost ones.
-    /// The newest 65,536 are kept. A cache is a watch that asks for bookmarks and for all objects of a kind.
+    /// The changes since the last call of the state that caches are shown, oldest first, and the number of lost
+    /// changes. The newest 65,536 changes are kept. A cache is a watch that asks for bookmarks and for all objects of a
+    /// kind.
     pub fn take_shown(&self) -> (Vec<Shown>, u64) {
         self.cluster.audit.shown.take()
     }
@@ -298,8 +300,8 @@ impl Server {
         self.cluster.audit.find(user).is_some_and(|audit| audit.log.asked_for(resource))
     }
 
-    /// The requests of a followed user since the last call, in the order of the answers, and the number of lost ones.
-    /// At most 16,384 requests are kept. A watch appears when it is answered and again when it ends.
+    /// The requests of a followed user since the last call, in the order of the answers, and the number of lost
+    /// requests. At most 16,384 requests are kept. A watch appears when it is answered and again when it ends.
     pub fn take_requests(&self, user: &str) -> (Vec<RequestFact>, u64) {
         self.cluster.audit.find(user).map(|audit| audit.log.take()).unwrap_or_default()
     }
@@ -318,8 +320,8 @@ impl Server {
         }
     }
 
-    /// The deliveries of these versions of one resource (ascending) to one user, since `since_us` (microseconds since
-    /// the epoch), oldest first. The audit remembers a limited number, and returns at most 8 sendings per version.
+    /// The deliveries to one user since `since_us` (microseconds since the epoch) of the versions in `revisions`
+    /// (ascending), oldest first. The audit remembers a limited number, and returns at most 8 deliveries per version.
     pub fn sendings(&self, user: &str, resource: &str, revisions: &[u64], since_us: u64) -> Vec<Sending> {
         let catalogue = self.cluster.catalogue();
         match (self.cluster.audit.find(user), catalogue.by_full_name(resource)) {
@@ -328,8 +330,8 @@ impl Server {
         }
     }
 
-    /// The stream lines around one version: `around` lines before and after it. Each line is cut around the object's
-    /// name and revision.
+    /// The stream lines around one version: `around` lines before and after that version. Each line is cut around the
+    /// object's name and revision.
     pub fn wire(&self, user: &str, wanted: &Wanted<'_>, around: usize) -> Vec<WireLine> {
         self.cluster.audit.find(user).map(|audit| audit.wire(wanted, around)).unwrap_or_default()
     }
@@ -347,7 +349,7 @@ impl Server {
 
     /// Restores the state at revision `to`, like an older backup, and sets the revision counter to `to`.
     ///
-    /// `newer` and `watches` decide how the server treats clients that know newer revisions. A list with a
+    /// `newer` and `watches` decide how the server treats clients that know revisions newer than `to`. A list with a
     /// `resourceVersion` beyond the restored state is refused with 504. The restore affects all clients, including the
     /// harness.
     pub fn rewind(&self, to: u64, newer: Newer, watches: Watches) -> Result<Rewound, RewindError> {

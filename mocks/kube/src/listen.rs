@@ -40,7 +40,7 @@ pub(crate) use certificates::Certificates;
 use frames::Frames;
 use socket::{Grave, Metered, Socket};
 
-/// Time for open requests to finish at the shutdown.
+/// Time for open requests to finish when the server shuts down.
 const DRAIN: Duration = Duration::from_secs(2);
 /// Time for a client to close its side after the server refused it with FIN.
 const LINGER: Duration = Duration::from_secs(1);
@@ -48,7 +48,7 @@ const LINGER: Duration = Duration::from_secs(1);
 /// kernel meanwhile.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);
-/// Bytes that are read at a time from a refused connection.
+/// Number of bytes that are read at a time from a refused connection.
 const DISCARD_BYTES: usize = 4096;
 
 /// A listening endpoint; dropping it stops all its tasks at once.
@@ -95,8 +95,8 @@ where
 }
 
 impl Listening {
-    /// Starts to listen for connections. The first endpoint of a cluster also runs the tasks of which a cluster has
-    /// one: waking watches, dropping old history, and the janitor.
+    /// Starts to listen for connections. The first endpoint of a cluster also runs the cluster's own tasks: waking
+    /// watches, dropping old history, and the janitor.
     pub async fn start(door: Door, app: App) -> io::Result<Self> {
         let Door { address, certificates, number } = door;
         let first = number == 0;
@@ -269,7 +269,7 @@ async fn served(shared: &Shared, tcp: TcpStream, handle: Arc<Handle>, welcome: W
     }
 }
 
-/// Refuses a connection that the kernel has already accepted, because a program cannot refuse it earlier.
+/// Refuses a connection that the kernel has already accepted, because a program cannot refuse a connection earlier.
 async fn refuse(mut tcp: TcpStream, how: How) {
     match how {
         How::Reset => {

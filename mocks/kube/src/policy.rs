@@ -1,15 +1,15 @@
 //! The default roles and bindings that a kube-apiserver with RBAC makes itself ("Using RBAC Authorization", default
 //! roles and bindings).
 //!
-//! Owns reading them from the file `policy/default.txt`. The roles and bindings are made once, before the first
+//! Owns reading the roles and bindings from the file `policy/default.txt`. The server makes them once, before the first
 //! request.
 
 use serde_json::{Map, Value, json};
 
 use super::cluster::Cluster;
 
-/// Each line is a role, a binding, or one of their rules or subjects; comments at the file's beginning explain the
-/// format.
+/// Each line is a role, a binding, a rule of a role, or a subject of a binding; comments at the beginning of the file
+/// explain the format.
 const LIST: &str = include_str!("policy/default.txt");
 const API: &str = "rbac.authorization.k8s.io";
 
@@ -111,8 +111,8 @@ fn below(object: &mut Value, words: &[&str]) {
 mod tests {
     use super::*;
 
-    /// The number of objects of each kind is that of kube-apiserver 1.34.1; one object for each form of line is
-    /// compared.
+    /// The number of objects of each kind is that of kube-apiserver 1.34.1. For each form of line, one object is
+    /// compared with the real one.
     #[test]
     fn the_list_has_what_a_real_server_makes() {
         let objects = objects();

@@ -1,15 +1,15 @@
 //! Indents JSON for people.
 //!
-//! Owns when JSON is indented, and the format (kube-apiserver's `isPrettyPrint`, Go's `json.MarshalIndent`). The code
-//! works on a stream of bytes, so that a long list need not be in memory, and keys keep their order. Watches are never
-//! indented.
+//! Owns the decision whether JSON is indented (kube-apiserver's `isPrettyPrint`), and the format (Go's
+//! `json.MarshalIndent`). The code works on a stream of bytes, so that a long list need not be in memory, and keys keep
+//! their order. Watches are never indented.
 
 use super::path::pairs;
 
 /// Programs whose output people read, by the beginning of their user agents.
 const FOR_PEOPLE: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
 
-/// Whether a request wants indented JSON.
+/// Whether the answer to a request is indented JSON.
 pub(crate) fn is_wanted(query: &str, user_agent: &str) -> bool {
     // The parameter is rare, so the query is parsed only if it contains the name.
     if query.contains("pretty")
@@ -26,7 +26,7 @@ pub(crate) struct Indenter {
     depth: usize,
     in_text: bool,
     escaped: bool,
-    /// Whether a bracket was opened and its content has not begun.
+    /// Whether a bracket was opened and the content between the brackets has not begun.
     opened: bool,
 }
 
@@ -92,7 +92,7 @@ mod tests {
     }
 
     proptest! {
-        /// The output equals that of `serde_json`, in whatever pieces the input comes.
+        /// The output equals that of `serde_json`, however the input is split into pieces.
         #[test]
         fn it_is_what_the_library_makes(text in "\\PC{0,9}[\\\\\"{}:,]{0,6}", list in prop::collection::vec(any::<i8>(), 0..3), cut in 0_usize..40) {
             let value = json!({"a": text, "b": list, "c": {"d": {}, "e": [null, true, {"f": 1.5}]}, "t": [text]});

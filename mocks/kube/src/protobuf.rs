@@ -1,8 +1,7 @@
 //! Answers for clients that accept only protobuf.
 //!
 //! Owns converting a JSON answer into protobuf as the last step, so that all other code handles only JSON. Clients that
-//! accept JSON and protobuf get JSON. Custom resources have a protobuf form only of their metadata, as on a real
-//! server.
+//! accept JSON and protobuf get JSON. Of custom resources, only the metadata has a protobuf form, as on a real server.
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderValue, Request, header};
@@ -13,7 +12,7 @@ use super::answer::Answer;
 use super::body::Body;
 use super::framed::Framed;
 
-/// Changes the `Accept` of a request that accepts only protobuf to JSON; returns whether it did.
+/// Changes the header `Accept` of a request that accepts only protobuf to JSON; returns whether the header was changed.
 pub(crate) fn take_wish<B>(request: &mut Request<B>) -> bool {
     let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     let media = |part: &str| part.split(';').next().unwrap_or_default().trim().to_owned();

@@ -29,7 +29,7 @@ const DISCOVERY: &[&str] = &[
     "/version/",
 ];
 
-/// No rule allows the access; the message is like the real server's.
+/// The error if no rule allows the access; its message is like the real server's.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Denied {
     #[error("User \"{user}\" cannot {verb} resource \"{resource}\" in API group \"{group}\" {}", place(namespace))]
@@ -42,7 +42,7 @@ fn place(namespace: &str) -> String {
     if namespace.is_empty() { "at the cluster scope".to_owned() } else { format!("in the namespace \"{namespace}\"") }
 }
 
-/// Whether a rule allows the access; the returned text names the binding.
+/// Checks that a rule allows the access; the returned text names the binding that grants the rule.
 pub(crate) fn allows(cluster: &Cluster, who: &Who, access: &Access<'_>) -> Result<String, Denied> {
     if who.groups.iter().any(|group| group == MASTERS) {
         return Ok(format!("{MASTERS} may do everything"));
@@ -87,7 +87,8 @@ pub(crate) fn allows_path(cluster: &Cluster, who: &Who, path: &str, verb: &str) 
     allowed.ok_or_else(|| Denied::Path { user: who.name.clone(), verb: verb.to_owned(), path: path.to_owned() })
 }
 
-/// All rules for a user in a namespace, as a review shows them: `(rules of resources, rules of other paths)`.
+/// All rules for a user in a namespace, as a `SelfSubjectRulesReview` shows them: `(rules of resources, rules of other
+/// paths)`.
 pub(crate) fn rules_of(cluster: &Cluster, who: &Who, namespace: &str) -> (Vec<Value>, Vec<Value>) {
     let everything = cluster.authorization == Authorization::AllowAndRecord;
     if everything || who.groups.iter().any(|group| group == MASTERS) {
@@ -106,7 +107,7 @@ pub(crate) fn rules_of(cluster: &Cluster, who: &Who, namespace: &str) -> (Vec<Va
     (resources, paths)
 }
 
-/// Calls `visit` with each rule for a user and its binding, until `visit` returns false.
+/// Calls `visit` with each rule for a user and the rule's binding, until `visit` returns false.
 fn each_rule(cluster: &Cluster, who: &Who, namespace: &str, visit: &mut dyn FnMut(&str, &Value) -> bool) {
     let scopes: [(&str, Option<&str>); 2] = [
         ("clusterrolebindings.rbac.authorization.k8s.io", None),

@@ -9,7 +9,8 @@ use super::cluster::Cluster;
 use super::listen::Listening;
 use super::users::Users;
 
-/// Another API server in front of the same store, as in a control plane with several. Dropping it stops it at once.
+/// Another API server in front of the same store, as in a control plane with several API servers. Dropping it stops it
+/// at once.
 #[derive(Debug)]
 pub struct Replica {
     pub(super) cluster: Arc<Cluster>,
@@ -40,8 +41,8 @@ impl Replica {
         self.users.kubeconfig(user, &self.url(), &self.ca_pem)
     }
 
-    /// Stops showing newer revisions. Watches send nothing, `resourceVersion=0` returns an old state, and newer
-    /// revisions are refused as too large. Writes and consistent reads still work.
+    /// Stops showing revisions that are newer than the present one. Watches send nothing, `resourceVersion=0` returns
+    /// an old state, and newer revisions are refused as too large. Writes and consistent reads still work.
     pub fn freeze(&self) {
         self.freeze_at(self.cluster.revision());
     }
@@ -57,7 +58,7 @@ impl Replica {
         self.cluster.wakers.mark_all();
     }
 
-    /// Stops gracefully, like [`super::Server::shutdown`].
+    /// Stops the endpoint gracefully, like [`super::Server::shutdown`].
     pub async fn shutdown(self) {
         self.listening.shutdown().await;
     }

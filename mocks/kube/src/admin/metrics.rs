@@ -6,7 +6,7 @@ use mock_store::Store;
 
 use crate::cluster::Cluster;
 
-/// All counters in Prometheus' text format. The metrics of admission have the names of a real server.
+/// All counters in Prometheus' text format. The metrics of admission have the same names as in kube-apiserver.
 pub(super) fn text(cluster: &Cluster) -> String {
     let mut out = String::new();
     let mut gauge = |name: &str, help: &str, value: u64| {

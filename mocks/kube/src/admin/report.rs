@@ -1,6 +1,6 @@
 //! The server's state as JSON for people: statistics, the newest commits, the newest requests.
 //!
-//! Owns the form of the JSON answers. This module must not change anything in the server.
+//! Owns the fields of the JSON answers of `/longhaul`. This module must not change anything in the server.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,17 @@ use super::Filter;
 use crate::audit::RequestRecord;
 use crate::cluster::Cluster;
 
-/// Most open watches that are listed one by one.
+/// Maximum number of open watches that the statistics list one by one.
 const WATCHES_MAX: usize = 1000;
 /// Estimated memory of an object in addition to its JSON: map nodes, facts and reference counts.
 const OBJECT_OVERHEAD_BYTES: usize = 640;
 /// Estimated memory of an event in the history in addition to its JSON.
 const EVENT_OVERHEAD_BYTES: usize = 160;
-/// Estimated memory of a commit in the ring; the identity is shared with the object.
+/// Estimated memory of a commit in the ring of commits; a commit shares the object's name and uid with the stored
+/// object.
 const COMMIT_BYTES: usize = 64;
 
-/// Numbers that change with every write.
+/// The numbers about the store and its history that change with every write.
 pub(super) fn state(cluster: &Cluster) -> Value {
     let (revision, floor, objects, events) =
         cluster.read(|store| (store.revision(), store.floor(), store.object_count(), store.history_len()));

@@ -14,7 +14,7 @@ use crate::cluster::Cluster;
 const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
 const API_GROUP: &str = "rbac.authorization.k8s.io";
 
-/// The documents for one user, for one program, or for all users.
+/// The YAML documents for one user, for one program, or for all users.
 pub(super) fn yaml(cluster: &Cluster, user: Option<&str>, program: Option<&str>) -> Result<String, Failure> {
     let record = &cluster.permissions;
     let objects = match (user, program) {
@@ -36,7 +36,8 @@ pub(super) fn yaml(cluster: &Cluster, user: Option<&str>, program: Option<&str>)
     Ok(documents.join("---\n"))
 }
 
-/// The roles and bindings for used permissions: one `Role` for each namespace, and a `ClusterRole` for the others.
+/// The roles and bindings for used permissions: one `Role` for each namespace, and one `ClusterRole` for permissions
+/// without a namespace.
 fn objects(owner: &str, users: &[String], used: &[Permission]) -> Vec<Value> {
     let name = format!("{}-minimal", object_name(owner));
     let subjects: Vec<Value> = users.iter().map(|user| subject(user)).collect();
@@ -60,7 +61,7 @@ fn objects(owner: &str, users: &[String], used: &[Permission]) -> Vec<Value> {
     out
 }
 
-/// The rules for these permissions. Resources of a group that need the same verbs share one rule.
+/// The RBAC rules for the used permissions. Resources of one API group that need the same verbs share one rule.
 fn rules(used: &[&Permission]) -> Vec<Value> {
     let mut verbs: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
     for permission in used {

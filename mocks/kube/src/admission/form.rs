@@ -1,8 +1,8 @@
 //! The versions and APIs in which a webhook sees a request's objects.
 //!
-//! Owns `matchPolicy: Equivalent`. A webhook may see a request for one version of a resource in another version, or in
-//! another API of the same objects; the webhook's changes are converted back (Kubernetes documentation, "Matching
-//! requests: matchPolicy"). This module must not know rules.
+//! Owns `matchPolicy: Equivalent` of webhooks. With this policy, a webhook may see a request for one version of a
+//! resource in another version, or in another API of the same objects; the webhook's changes are converted back
+//! (Kubernetes documentation, "Matching requests: matchPolicy"). This module must not know the rules of webhooks.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub(super) struct Seen<'a> {
 }
 
 impl Form {
-    /// The version and API in the request's path.
+    /// The version and API that the request's path names.
     pub fn asked(call: &Call) -> Self {
         let instead = match call.target.subresource.as_deref() {
             Some("scale") => Some(&SCALE),

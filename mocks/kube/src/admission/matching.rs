@@ -18,7 +18,7 @@ use crate::webhooks::{Hook, Hooks, MatchPolicy, Rule, Target, is_configuration};
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
 
-/// The webhook configurations of both kinds, sorted by name; `true` means mutating.
+/// The mutating and validating webhook configurations, sorted by name; `true` means mutating.
 pub(super) fn configurations(cluster: &Cluster, catalogue: &Catalogue) -> Vec<(bool, Arc<Version>)> {
     let mut found = Vec::new();
     for (full_name, mutating) in [(MUTATING, true), (VALIDATING, false)] {
@@ -39,8 +39,8 @@ impl Hooks {
 }
 
 impl Hook {
-    /// The form that the webhook sees if it matches; `None` otherwise. The checks are in this order: rules, labels of
-    /// the namespace, labels of the object or of its old state.
+    /// The form of the object that the webhook sees if the webhook matches; `None` if the webhook does not match. The
+    /// order of the checks is: rules, labels of the namespace, labels of the new or the old object.
     pub(super) fn form(&self, attempt: &Attempt<'_>, object: &Value) -> Option<Form> {
         let form = self.matching_form(attempt)?;
         let selected = self.namespace_matches(attempt, object)
@@ -50,7 +50,7 @@ impl Hook {
         selected.then_some(form)
     }
 
-    /// The first form that a rule of the webhook matches; the form of the request itself is tried first.
+    /// The first form of the object that a rule of the webhook matches; the form in the request is tried first.
     fn matching_form(&self, attempt: &Attempt<'_>) -> Option<Form> {
         let matches = |form: &Form| self.rules.iter().any(|rule| rule.matches(attempt, form));
         let asked = Form::asked(attempt.call);
@@ -78,7 +78,7 @@ impl Hook {
         namespace.is_some_and(|version| labels_match(&self.namespaces, |key| version.label(key)))
     }
 
-    /// The address to which the server connects now.
+    /// The address to which the server connects now to call the webhook.
     pub(super) fn target(&self, cluster: &Cluster) -> Result<Target, Nowhere> {
         self.place.target(cluster, self.ca_pem.clone())
     }
@@ -101,7 +101,8 @@ impl Rule {
     }
 }
 
-/// Whether the resource in a rule matches: `pods`, `pods/status`, `pods/*`, `*`, `*/scale` or `*/*`.
+/// Whether the resource in a rule matches the request's resource: `pods`, `pods/status`, `pods/*`, `*`, `*/scale` or
+/// `*/*`.
 fn resource_matches(item: &str, attempt: &Attempt<'_>, form: &Form) -> bool {
     let (resource, sub) = item.split_once('/').map_or((item, None), |(resource, sub)| (resource, Some(sub)));
     let sub_matches = match (sub, attempt.call.target.subresource.as_deref()) {

@@ -1,9 +1,9 @@
 //! The admission plugins of kube-apiserver that complete or refuse objects before webhooks see them ("Admission Control
 //! in Kubernetes", the plugins that are on by default).
 //!
-//! Owns the order of the plugins, which is the recommended one. The verbs contain `NamespaceLifecycle`.
-//! `ServiceAccount` runs only with `Config::furnished_namespaces`, because no service account exists otherwise. Plugins
-//! run only for some kinds, mainly pods and claims.
+//! Owns the order of the plugins, as the documentation recommends it. `verbs` does the checks of the plugin
+//! `NamespaceLifecycle`. The plugin `ServiceAccount` runs only with `Config::furnished_namespaces`, because without
+//! that setting no service account exists. Each plugin runs only for some kinds, mainly pods and volume claims.
 
 mod claim_resize;
 mod priority;
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use super::{Attempt, Operation};
 
-/// Lets the plugins change `object`; returns whether a plugin changed it.
+/// Lets the plugins change `object`; returns whether a plugin changed the object.
 pub(super) fn mutate(attempt: &Attempt<'_>, object: &mut Value) -> Result<bool, Failure> {
     if attempt.call.target.subresource.is_some() {
         return Ok(false);
@@ -75,7 +75,7 @@ fn tolerate(pod: &mut Value) -> bool {
     list.len() > before
 }
 
-/// The error of a plugin. If the object has no name, the message shows its `generateName`.
+/// The error with which a plugin refuses an object. If the object has no name, the message shows the `generateName`.
 fn forbidden(attempt: &Attempt<'_>, object: &Value, why: &str) -> Failure {
     let of = |key: &str| Some(object::meta(object, key)).filter(|name| !name.is_empty());
     let name = of("name").or_else(|| of("generateName")).unwrap_or("Unknown");
@@ -91,7 +91,7 @@ fn all(attempt: &Attempt<'_>, full_name: &str, namespace: Option<&str>) -> Vec<A
     page.map(|page| page.items).unwrap_or_default()
 }
 
-/// Sets a field if it is absent; returns whether it was absent.
+/// Sets a field if the field is absent; returns whether it was absent.
 fn set(object: &mut Value, key: &str, value: impl Into<Value>) -> bool {
     match object.as_object_mut() {
         Some(fields) if fields.get(key).is_none_or(Value::is_null) => {

@@ -1,7 +1,7 @@
 //! The complete record of the requests of followed users.
 //!
-//! Owns the bounded log between finished requests and their one reader. A reader that is too slow gets the number of
-//! lost requests. The log contains only requests of users that a harness follows.
+//! Owns the bounded log of finished requests, which has one reader. A reader that is too slow gets the number of lost
+//! requests. The log contains only requests of users that a harness follows.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -12,9 +12,10 @@ use parking_lot::Mutex;
 use super::{RequestRecord, UserAudit, cut};
 use crate::path::{Query, Target, verb_of};
 
-/// Most facts that wait for their reader: at most 16 MiB. The reader polls many times a second.
+/// Maximum number of requests in the log that wait for the reader: at most 16 MiB. The reader polls many times a
+/// second.
 const FACTS_MAX: usize = 16_384;
-/// Most resources that are remembered for a user: a cluster has fewer kinds.
+/// Maximum number of resources that are remembered for a user: a cluster has fewer kinds.
 const RESOURCES_MAX: usize = 256;
 /// Longest name of an object, in bytes.
 const NAME_MAX: usize = 253;
@@ -48,7 +49,7 @@ pub struct RequestFact {
     pub ended: Option<(u64, EndedBy)>,
     /// The times in microseconds since the epoch at which the first and the last object version were sent on a watch.
     pub objects_us: Option<(u64, u64)>,
-    /// Texts from the answer, if it has some.
+    /// Texts from the answer that no other record has; `None` if the answer has no such text.
     pub said: Option<Arc<Said>>,
 }
 
@@ -57,7 +58,7 @@ pub struct RequestFact {
 pub struct Said {
     /// The name of the object that the request creates, if only the request body contains it; at most 253 bytes.
     pub name: String,
-    /// Why the request was refused, at most 400 bytes; empty if it was accepted.
+    /// Why the request was refused, at most 400 bytes; empty if the request was accepted.
     pub message: String,
 }
 
@@ -82,7 +83,7 @@ pub struct Asked {
     /// `list`, `watch`, `get`, `create`, `update`, `patch`, `delete` or `deletecollection`; empty if the path is not a
     /// resource.
     pub verb: &'static str,
-    /// `plural.group`; only the plural in the core group.
+    /// The resource as `plural.group`; only the plural in the core group.
     pub resource: String,
     pub namespace: Option<String>,
     pub name: Option<String>,
@@ -120,7 +121,7 @@ struct Waiting {
     resources: BTreeSet<String>,
 }
 
-/// A request in progress. When it is dropped, its fact goes into the log, however the request ended.
+/// A request in progress. When this value is dropped, the request goes into the log, however it ended.
 #[derive(Debug)]
 pub(crate) struct Following {
     audit: Arc<UserAudit>,
@@ -202,7 +203,7 @@ impl RequestLog {
         self.inner.lock().resources.contains(resource)
     }
 
-    /// The facts since the last call, and the number of lost ones.
+    /// The requests in the log since the last call, and the number of lost requests.
     pub fn take(&self) -> (Vec<RequestFact>, u64) {
         let mut inner = self.inner.lock();
         (inner.facts.drain(..).collect(), std::mem::take(&mut inner.lost))
@@ -225,7 +226,7 @@ impl Following {
         Some(Box::new(Self { audit: audit.clone(), fact, ended_by: None }))
     }
 
-    /// Notes the answer. All requests except watches end when their answer goes to the connection.
+    /// Notes the answer to the request. All requests except watches end when their answer goes to the connection.
     pub fn answered(&mut self, status: u16, about: About, said: Option<Arc<Said>>, streams: bool) {
         self.fact.record.status = status;
         self.fact.about = about;
@@ -256,7 +257,7 @@ impl Following {
         self.fact.about.error_code = Some(code);
     }
 
-    /// Notes that the server, not the client, ends the stream.
+    /// Notes that the server, not the client, ends the stream of the watch.
     pub fn ends(&mut self, by: EndedBy) {
         self.ended_by = Some(by);
     }
@@ -270,7 +271,7 @@ impl Following {
 }
 
 impl OwnConnection {
-    /// Notes that a user sent the first request on a connection.
+    /// Notes that this user sent the first request on a connection.
     pub fn first_use(audit: &Arc<UserAudit>) -> Self {
         audit.connection_opened();
         Self(audit.clone())

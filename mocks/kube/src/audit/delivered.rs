@@ -1,8 +1,8 @@
 //! The delivery progress of one watch, measured by bytes that left the process.
 //!
 //! Owns the difference between bytes that the HTTP library has and bytes that were flushed to the socket. The
-//! connection counts its completed flushes. Bytes that the library got before a flush that completed later have left
-//! the process.
+//! connection counts its completed flushes. If the library got bytes before a flush and the flush has completed, the
+//! bytes have left the process.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use parking_lot::Mutex;
 /// Microseconds from a flush to a reset after which the flushed bytes count as read. A reset discards bytes that the
 /// client's kernel holds unread.
 const READ_WITHIN_US: u64 = 1_000_000;
-/// Two marks within this time are merged, so that the history of the last second has only a few entries.
+/// Marks within this time (in microseconds) are merged into one, so that the history of the last second has only a few
+/// entries.
 const GRAIN_US: u64 = 100_000;
 
 #[derive(Debug)]
@@ -49,12 +50,12 @@ impl Delivered {
         Self { flushes, start, inner: Mutex::new(Inner { pending: VecDeque::new(), left, reset_us: None }) }
     }
 
-    /// The revision up to which the client had everything before this watch.
+    /// The revision up to which the client had all versions before this watch.
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// Notes that the HTTP library now has everything up to `revision`.
+    /// Notes that the HTTP library now has all versions up to `revision`.
     pub fn handed(&self, revision: u64, now_us: u64) {
         let flushes = self.flushes.load(Ordering::Acquire);
         let mut inner = self.inner.lock();
@@ -70,7 +71,8 @@ impl Delivered {
         self.inner.lock().settle(self.flushes.load(Ordering::Acquire), now_us);
     }
 
-    /// Notes that the store was restored to revision `to`: newer deliveries do not count in the new timeline.
+    /// Notes that the store was restored to revision `to`: deliveries of higher revisions do not count in the new
+    /// timeline.
     pub fn rewound(&self, to: u64) {
         let mut inner = self.inner.lock();
         for (revision, _) in &mut inner.pending {

@@ -5,13 +5,13 @@
 
 /// Longest line that is shown whole, in characters.
 const WHOLE_MAX: usize = 240;
-/// Characters of the line's beginning that are shown: enough for the type of the event.
+/// Number of characters at the line's beginning that are shown: enough for the type of the event.
 const HEAD: usize = 30;
-/// Characters that are shown before and after the name and the revision.
+/// Number of characters that are shown before and after the name, and before and after the revision.
 const AROUND: usize = 50;
 
-/// The line; of a long line, the beginning and the text around the object's name and its revision. The line may lack
-/// the name.
+/// A short line unchanged; of a long line, the beginning and the text around the object's name and revision. The line
+/// may lack the name.
 pub(super) fn excerpt(line: &str, name: Option<&str>, revision: u64) -> String {
     let line: Vec<char> = line.trim_end().chars().collect();
     if line.len() <= WHOLE_MAX {
@@ -33,7 +33,7 @@ pub(super) fn excerpt(line: &str, name: Option<&str>, revision: u64) -> String {
     shown(&line, &pieces)
 }
 
-/// The pieces in order, with dots for omitted text.
+/// The pieces of the line in order, with dots for omitted text.
 fn shown(line: &[char], pieces: &[(usize, usize)]) -> String {
     let (mut text, mut end) = (String::new(), 0);
     for &(from, to) in pieces {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Most texts that are kept to share equal texts between requests: one for each value of a byte.
+/// Maximum number of texts that are kept so that requests with equal texts share them: one for each value of a byte.
 const TEXTS_MAX: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct RequestRecord {
     pub revision: Option<u64>,
 }
 
-/// The newest requests. If the ring is full, a new request replaces the oldest one.
+/// A ring with the newest requests. If the ring is full, a new request replaces the oldest.
 #[derive(Debug)]
 pub(crate) struct RequestRing {
     inner: Mutex<Inner>,
@@ -43,7 +43,7 @@ struct Inner {
     ring: VecDeque<Kept>,
     /// Number of requests that were ever added.
     pushed: u64,
-    /// Texts of newer requests by their hash, because most requests repeat the paths and user agents of others.
+    /// Texts of newer requests by hash, because most requests repeat the paths and user agents of others.
     texts: Vec<Option<Arc<str>>>,
 }
 
@@ -57,7 +57,7 @@ struct Kept {
     method: Arc<str>,
     /// The path followed by the query.
     target: Arc<str>,
-    /// The revision in the answer; 0 if there is none.
+    /// The revision in the answer; 0 if the answer has no revision.
     revision: u64,
     status: u16,
     path_bytes: u16,

@@ -1,7 +1,7 @@
-//! The state that the server has shown to each client cache, and when: the state on which a client acted.
+//! The state that the server has shown to each client cache, and when. A client acts on the state in its cache.
 //!
-//! Owns the bounded log between the watches of caches and its one reader. A reader that is too slow gets the number of
-//! lost entries. The log stays empty until a harness follows it.
+//! Owns the bounded log of the states that watches showed to caches. The log has one reader. A reader that is too slow
+//! gets the number of lost entries. The log stays empty until a harness follows it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use mock_faults::Stream;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-/// Most entries that wait for their reader, which takes them several times a second.
+/// Maximum number of entries in the log that wait for the reader, which takes them several times a second.
 const SHOWN_MAX: usize = 65_536;
-/// The query parameter of watches that fill caches.
+/// The query parameter by which the server recognises watches that fill caches.
 const CACHE: &str = "allowWatchBookmarks=true";
 /// Query parameters with which a watch shows only some objects of a kind, so that missing versions prove nothing.
 const SELECTORS: [&str; 2] = ["labelSelector=", "fieldSelector="];
@@ -21,7 +21,7 @@ const SELECTORS: [&str; 2] = ["labelSelector=", "fieldSelector="];
 /// One change of the state that a cache has been shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
-    /// The time in microseconds since the epoch.
+    /// The time of the change, in microseconds since the epoch.
     pub at_us: u64,
     pub user: Arc<str>,
     pub user_agent: Arc<str>,
@@ -62,7 +62,7 @@ impl ShownLog {
         self.on.store(true, Ordering::Release);
     }
 
-    /// The entries since the last call, and the number of lost ones.
+    /// The entries of the log since the last call, and the number of lost entries.
     pub fn take(&self) -> (Vec<Shown>, u64) {
         let mut inner = self.inner.lock();
         let (shown, lost) = &mut *inner;

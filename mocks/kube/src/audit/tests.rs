@@ -49,8 +49,8 @@ fn a_snapshot_in_the_stream_counts_when_its_end_was_delivered() {
     assert_eq!(gaps, [(20, 25)]);
 }
 
-/// Versions that came and went during the initial events need not be reported: client-go's reflector replaces its store
-/// only at the closing bookmark.
+/// A client need not report versions that came and went during the initial events: client-go's reflector replaces its
+/// store only at the closing bookmark.
 #[test]
 fn what_came_and_went_before_the_initial_events_were_closed_need_not_be_told() {
     let (audit, flushes) = (UserAudit::default(), Arc::new(AtomicU64::new(0)));

@@ -1,7 +1,7 @@
 //! The bytes that the server sent to one user: how the newest versions were delivered, and the newest stream lines.
 //!
-//! Owns the two bounded queues and the excerpts of lines. A batch that goes to a hundred watches makes one entry for
-//! each watch instead of one for each event.
+//! Owns a bounded queue of deliveries, a bounded queue of stream lines, and the excerpts of lines. A batch that goes to
+//! a hundred watches makes one entry for each watch instead of one for each event.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,14 +14,15 @@ use mock_store::batch::Batch;
 use super::excerpt::excerpt;
 use super::{Delivery, Sending, Wanted, WireLine};
 
-/// Most versions per user whose delivery is remembered: at most 7 MiB.
+/// Maximum number of versions per user whose delivery is remembered: at most 7 MiB.
 const SENT_MAX: usize = 131_072;
-/// Most stream lines per user that are kept for reports. The lines share the bytes that were sent.
+/// Maximum number of stream lines per user that are kept for reports. The lines share memory with the bytes that were
+/// sent.
 const LINES_MAX: usize = 1024;
-/// Most sendings of one version that are returned: the first ones.
+/// Maximum number of deliveries of one version that are returned: the earliest ones.
 const SENDINGS_MAX: usize = 8;
 
-/// Longest time between taking the time of a write and noting the write.
+/// Longest time, in microseconds, between the timestamp of a write and the note of the write in this audit.
 const NOTED_WITHIN_US: u64 = 1_000_000;
 
 #[derive(Debug, Default)]
@@ -44,7 +45,7 @@ struct Write {
 #[derive(Debug)]
 enum What {
     Sent(u64),
-    /// The revisions in ascending order.
+    /// The revisions of a batch that was sent whole, in ascending order.
     SentAll(Arc<[u64]>),
     Withheld(u64, FaultId),
 }
@@ -86,7 +87,8 @@ impl Wire {
         self.note(Write { resource, watch, at_us, what: What::Withheld(revision, fault) });
     }
 
-    /// Forgets writes of revisions after `to`, because the new timeline does not have them.
+    /// Forgets writes of revisions after `to` when the store is restored to `to`, because the new timeline does not
+    /// have them.
     pub fn rewound(&mut self, to: u64) {
         for write in &mut self.writes {
             if let What::SentAll(revisions) = &mut write.what {
@@ -103,7 +105,7 @@ impl Wire {
         self.versions = self.writes.iter().map(|write| write.what.count()).sum();
     }
 
-    /// The last delivery of a version; if it was sent once and withheld once, it counts as sent.
+    /// The last delivery of a version; a version that was sent once and withheld once counts as sent.
     pub fn delivery(&self, resource: ResourceId, revision: u64) -> Delivery {
         let mut found = Delivery::NotSent;
         for write in self.writes.iter().rev().filter(|write| write.resource == resource) {
@@ -124,7 +126,7 @@ impl Wire {
         found
     }
 
-    /// The sendings of these versions (ascending) since `since_us`, oldest first; at most 8 per version.
+    /// The deliveries since `since_us` of the versions in `revisions` (ascending), oldest first; at most 8 per version.
     pub fn sendings(&self, resource: ResourceId, revisions: &[u64], since_us: u64) -> Vec<Sending> {
         let mut found = Vec::new();
         let mut times = vec![0; revisions.len()];
@@ -151,8 +153,8 @@ impl Wire {
         found
     }
 
-    /// The lines of the watch whose lines came nearest to a version, `around` lines before and after. If two are
-    /// equally near, the one nearest to the wanted time counts.
+    /// The lines of the watch whose lines came nearest to a version, `around` lines before and after. If two watches
+    /// are equally near, the watch whose line is nearest to the wanted time counts.
     pub fn lines_round(&self, wanted: &Wanted<'_>, around: usize) -> Vec<WireLine> {
         let distance = |line: &Line<'_>| (line.revision.abs_diff(wanted.revision), line.at_us.abs_diff(wanted.at_us));
         let Some(nearest) = self.each_line().min_by_key(distance) else { return Vec::new() };

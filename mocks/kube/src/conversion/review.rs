@@ -1,7 +1,7 @@
 //! One `ConversionReview` (apiextensions.k8s.io/v1): the request to a webhook, and the checks of its answer.
 //!
-//! Owns the real server's checks and messages. Kind, version, name, namespace and uid must be right; of the webhook's
-//! metadata, only labels and annotations are used.
+//! Owns the real server's checks of the answer and its error messages. Kind, version, name, namespace and uid in the
+//! answer must be right; of its other metadata, the server uses only labels and annotations.
 
 use std::time::Duration;
 
@@ -47,8 +47,8 @@ enum Unconverted {
     Failed(String),
 }
 
-/// Converts objects of one resource into one version, through its webhook if it has one. Objects that already have that
-/// version stay unchanged.
+/// Converts objects of one resource into one version, through the resource's webhook if there is one. Objects that
+/// already have that version stay unchanged.
 pub(super) async fn convert(
     cluster: &Cluster,
     resource: &Resource,
@@ -89,7 +89,7 @@ pub(super) async fn convert(
     Ok(values)
 }
 
-/// Removes the fields that a version's schema does not have.
+/// Removes the fields of an object that the schema of its version does not have.
 fn leave_out(value: &mut Value, resource: &Resource, api_version: &str) {
     let version = resource.versions.iter().find(|version| *version.api_version == *api_version);
     if let Some(schema) = version.and_then(|version| version.structure.as_ref()) {
@@ -159,8 +159,8 @@ enum Wrong {
     Metadata(String),
 }
 
-/// Checks an object from an answer that should be `original` in another version; adds the original's protected
-/// metadata.
+/// Checks an object from a webhook's answer, which should be `original` in another version; adds the original's
+/// protected metadata.
 fn check(original: &Value, mut made: Value, api_version: &str) -> Result<Value, Wrong> {
     let (expected, received) = (text(original, "kind"), text(&made, "kind").to_owned());
     if made["apiVersion"] != api_version {
@@ -217,7 +217,7 @@ fn check_texts(key: &str, texts: &Map<String, Value>, made: &Value) -> Result<()
     }
 }
 
-/// The object without its `resourceVersion`, as a real server stores it.
+/// The object without its `resourceVersion`, as a real server stores objects.
 fn without_revision(value: &Value) -> Value {
     let mut value = value.clone();
     object::metadata(&mut value).remove("resourceVersion");

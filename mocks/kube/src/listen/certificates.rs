@@ -1,7 +1,7 @@
 //! The certificates that an endpoint shows to new connections.
 //!
-//! Owns the TLS configurations of one endpoint: the right one, and those that a fault shows instead. All configurations
-//! are made before the first connection, so that every handshake costs the same.
+//! Owns the TLS configurations of one endpoint: the correct configuration, and those that a fault uses instead. All
+//! configurations are made before the first connection, so that every handshake costs the same.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use mock_pki::{Authority, Pair};
 
 use super::super::config::Identity;
 
-/// The common name of an authority that no client trusts; every real cluster uses the same common name.
+/// The common name of a certificate authority that no client trusts; the authorities of real clusters have the same
+/// common name.
 const STRANGER: &str = "kubernetes";
 
 #[derive(Debug)]
@@ -24,8 +25,8 @@ pub(crate) struct Certificates {
 }
 
 impl Certificates {
-    /// Makes a certificate for these names, and the certificates for faults. Client certificates of `authority` are
-    /// accepted.
+    /// Makes a certificate for `names`, and the certificates for faults. The endpoint accepts client certificates of
+    /// `authority`.
     pub fn new(authority: &Authority, names: &[&str]) -> Result<Self, mock_pki::Error> {
         let config = |pair: &Pair| mock_pki::server_config(pair, Some(authority.ca_pem()));
         Ok(Self {
@@ -36,7 +37,8 @@ impl Certificates {
         })
     }
 
-    /// The configurations for the given certificate, and those for faults. Clients need not send a certificate.
+    /// The TLS configurations for the certificate in `identity`, and those for faults. Clients need not send a
+    /// certificate.
     pub fn of(identity: &Identity) -> Result<Self, mock_pki::Error> {
         let right = mock_pki::server_config(&identity.serving, identity.clients_ca_pem.as_deref())?;
         let stranger = Authority::generate(STRANGER)?;
@@ -51,7 +53,7 @@ impl Certificates {
         })
     }
 
-    /// The same certificates with other protocols for ALPN, the most preferred first.
+    /// The same certificates with other protocols for ALPN; the preferred protocol is first.
     pub fn with_alpn(&self, alpn: &[&str]) -> Self {
         let offering = |config: &Arc<ServerConfig>| {
             let mut config = ServerConfig::clone(config);

@@ -2,8 +2,8 @@
 //! unanswered, and inserts a GOAWAY between two frames.
 //!
 //! Owns finding the boundaries of frames in both directions (RFC 9113, section 4.1: a length of 24 bits, a type, flags,
-//! a stream), in whatever pieces the bytes come. Without a fault, the filter does not change bytes, and holds at most
-//! one frame header. The filter must not answer or interpret frames.
+//! a stream), however the bytes are split into reads and writes. Without a fault, the filter does not change bytes, and
+//! holds at most one frame header. The filter must not answer or interpret frames.
 
 use std::io;
 use std::pin::Pin;
@@ -46,11 +46,11 @@ pub(super) struct Frames<S> {
 enum Incoming {
     Preface(usize),
     Header(Header),
-    /// A header that the HTTP library is being given; the payload follows.
+    /// A frame header that is being passed to the HTTP library; the payload follows.
     Emitting {
         header: [u8; HEADER_BYTES],
         sent: usize,
-        /// Length of the header; shorter than a whole header only at the end of the stream.
+        /// Length of the header in bytes; shorter than a whole header only at the end of the stream.
         of: usize,
         payload: usize,
     },
@@ -96,7 +96,7 @@ impl Outgoing {
         self.header.have == 0 && self.payload == 0
     }
 
-    /// Moves the position by bytes that were written.
+    /// Moves the position behind bytes that were written.
     fn advance(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if self.payload > 0 {
@@ -133,7 +133,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Frames<S> {
         }
     }
 
-    /// Inserts a waiting frame if the next byte begins a frame. Ready when no frame remains to be inserted.
+    /// Inserts a waiting frame if the next byte begins a frame. The result is ready when no frame remains to be
+    /// inserted.
     fn poll_insert(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.inserting.is_none() && !self.closing {
             if !self.outgoing.at_boundary() {

@@ -1,8 +1,9 @@
 //! The two ends of a connection's byte stream: the TCP socket below TLS, and the counter of flushes above it.
 //!
-//! Owns closing with a reset, freezing by a fault, the deadline of writes, and counting completed flushes. While a
-//! fault freezes a connection, incoming bytes are kept up to a limit and not served. The kept bytes show whether the
-//! client has left, because a socket without a client must not count as open.
+//! Owns closing a connection with a reset, freezing it by a fault, the deadline of writes, and counting completed
+//! flushes. While a fault freezes a connection, the socket reads and keeps incoming bytes up to a limit but does not
+//! serve them. By reading, the server notices that the client has left, because a socket without a client must not
+//! count as open.
 
 use std::io;
 use std::pin::Pin;
@@ -20,7 +21,7 @@ use tokio::time::{Instant, Sleep};
 use mock_faults::handle::{Handle, Way};
 use mock_faults::{FaultId, Faults};
 
-/// Most bytes that a client can send into a frozen connection before the kernel makes it wait.
+/// Maximum number of bytes that a client can send into a frozen connection before the kernel makes the client wait.
 const ASIDE_BYTES_MAX: usize = 64 * 1024;
 
 /// A TCP connection that can end with a reset or freeze, and that ends if its peer does not read for too long.
@@ -31,7 +32,7 @@ pub(super) struct Socket {
     reset: Arc<AtomicBool>,
     handle: Arc<Handle>,
     faults: Arc<Faults>,
-    /// Where the TCP socket is put if its connection ends while it is frozen, because the client must not see that end.
+    /// Where the TCP socket is kept if its connection ends while frozen, because the client must not see that end.
     grave: Grave,
     /// Bytes that were received while the connection was frozen.
     aside: BytesMut,
@@ -61,7 +62,8 @@ impl Socket {
         Pin::new(self.tcp.as_mut().expect("the socket is there until it is dropped"))
     }
 
-    /// The fault that stops all sending, if there is one. The task is woken when no fault stops it any more.
+    /// The fault that stops all sending on the connection, if one is active. The task is woken when no fault stops the
+    /// sending any more.
     fn stands_still(&mut self, cx: &mut Context<'_>) -> Option<FaultId> {
         self.handle.wakes(cx.waker());
         let by = self.handle.frozen(Way::Out)?;
@@ -70,7 +72,7 @@ impl Socket {
         Some(by)
     }
 
-    /// Keeps incoming bytes aside; ready only when the client has left.
+    /// Keeps the incoming bytes of a frozen connection; ready only when the client has left.
     fn poll_aside(&mut self, cx: &mut Context<'_>, by: FaultId) -> Poll<io::Result<()>> {
         while self.aside.len() < ASIDE_BYTES_MAX {
             let mut piece = [0; 2048];
@@ -228,7 +230,7 @@ mod tests {
     use super::*;
     use mock_faults::{Fault, Name};
 
-    /// A socket whose connection ends while frozen stays open, unless it is reset or its client has left.
+    /// A socket whose connection ends while frozen stays open, unless the server resets it or its client has left.
     #[tokio::test]
     async fn a_client_does_not_see_an_end_that_came_while_nothing_moved() {
         for (frozen, reset, kept) in [(true, false, true), (true, true, false), (false, false, false)] {

@@ -2,7 +2,7 @@
 
 const UNITS: [&str; 8] = ["ns", "us", "\u{b5}s", "\u{3bc}s", "ms", "s", "m", "h"];
 
-/// Why a text is not a duration, with Go's messages.
+/// Why a text is not a duration, with Go's error messages; `None` if it is one.
 pub(super) fn wrong(text: &str) -> Option<String> {
     let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
     if rest == "0" {

@@ -1,4 +1,5 @@
-//! `PersistentVolumeClaimResize`: checks whether a claim may grow ("Expanding Persistent Volumes Claims").
+//! The plugin `PersistentVolumeClaimResize`: checks whether a volume claim may grow ("Expanding Persistent Volumes
+//! Claims").
 
 use mock_cel::Quantity;
 use mock_objects::status::Failure;
@@ -9,7 +10,7 @@ use crate::admission::Attempt;
 
 const CLASSES: &str = "storageclasses.storage.k8s.io";
 
-/// Refuses a larger claim if its class does not allow expansion.
+/// Refuses a claim that requests more storage than before if its storage class does not allow expansion.
 pub(super) fn validate(attempt: &Attempt<'_>, claim: &Value) -> Result<(), Failure> {
     let Some(old) = attempt.old else { return Ok(()) };
     let size = |claim: &Value| {
@@ -40,7 +41,7 @@ fn grows(attempt: &Attempt<'_>, claim: &Value, old: &Value) -> bool {
     found.is_some_and(|class| class.value()["allowVolumeExpansion"] == json!(true))
 }
 
-/// The storage class of a claim, from its field or from the older annotation.
+/// The storage class of a claim, from `spec.storageClassName` or from the older annotation.
 fn class(claim: &Value) -> &str {
     let annotation = &claim["metadata"]["annotations"]["volume.beta.kubernetes.io/storage-class"];
     annotation.as_str().or(claim["spec"]["storageClassName"].as_str()).unwrap_or_default()

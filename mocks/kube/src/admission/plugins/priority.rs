@@ -1,4 +1,4 @@
-//! `Priority`: sets the priority of a pod from its priority class ("Pod Priority and Preemption").
+//! The plugin `Priority`: sets the priority of a pod from its priority class ("Pod Priority and Preemption").
 
 use mock_objects::object;
 use mock_objects::status::Failure;
@@ -9,11 +9,11 @@ use crate::admission::Attempt;
 
 const CLASSES: &str = "priorityclasses.scheduling.k8s.io";
 const PREEMPTS: &str = "PreemptLowerPriority";
-/// Priority classes of every cluster; the mock creates no objects for them.
+/// Names and values of the priority classes that every cluster has; the mock creates no objects for these classes.
 const OF_THE_SYSTEM: [(&str, i64); 2] =
     [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
 
-/// Sets the priority and preemption policy of a new pod from its class.
+/// Sets the priority and preemption policy of a new pod from its priority class.
 pub(super) fn resolve(attempt: &Attempt<'_>, pod: &mut Value) -> Result<bool, Failure> {
     let named = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
     let (name, value, policy) = if named.is_empty() { unnamed(attempt) } else { class(attempt, pod, &named)? };
@@ -48,7 +48,7 @@ pub(super) fn keep(attempt: &Attempt<'_>, pod: &mut Value) -> bool {
     keep("priority") | keep("preemptionPolicy")
 }
 
-/// Refuses a second default class.
+/// Refuses a priority class that would be the second default class.
 pub(super) fn validate_class(attempt: &Attempt<'_>, class: &Value) -> Result<(), Failure> {
     if class["globalDefault"] != json!(true) {
         return Ok(());
@@ -63,7 +63,7 @@ pub(super) fn validate_class(attempt: &Attempt<'_>, class: &Value) -> Result<(),
     }
 }
 
-/// Name, priority and preemption policy of the class that a pod names.
+/// Name, priority and preemption policy of the priority class that a pod names.
 fn class(attempt: &Attempt<'_>, pod: &Value, named: &str) -> Result<(String, i64, String), Failure> {
     let cluster = attempt.call.cluster();
     let catalogue = cluster.catalogue();
@@ -77,12 +77,12 @@ fn class(attempt: &Attempt<'_>, pod: &Value, named: &str) -> Result<(String, i64
     }
 }
 
-/// Name, priority and preemption policy for a pod that names no class.
+/// Name, priority and preemption policy for a pod that names no priority class.
 fn unnamed(attempt: &Attempt<'_>) -> (String, i64, String) {
     default_class(attempt).as_ref().map_or_else(|| (String::new(), 0, PREEMPTS.to_owned()), numbers)
 }
 
-/// The default class; if there are several, the one with the lowest value.
+/// The default priority class; if several classes are marked as default, the class with the lowest value.
 fn default_class(attempt: &Attempt<'_>) -> Option<Value> {
     let classes = all(attempt, CLASSES, None).into_iter().map(|version| version.value());
     let defaults = classes.filter(|class| class["globalDefault"] == json!(true));

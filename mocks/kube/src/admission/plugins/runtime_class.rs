@@ -1,5 +1,5 @@
-//! `RuntimeClass`: checks that the class of a pod exists, and sets the class's overhead and scheduling in the pod
-//! ("Runtime Class").
+//! The plugin `RuntimeClass`: checks that the runtime class of a pod exists, and copies the class's overhead and
+//! scheduling into the pod ("Runtime Class").
 
 use mock_cel::Quantity;
 use mock_objects::status::Failure;
@@ -11,7 +11,7 @@ use crate::admission::Attempt;
 const CLASSES: &str = "runtimeclasses.node.k8s.io";
 const OTHER_OVERHEAD: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 
-/// Adds the overhead and the node constraints of the class to a new pod.
+/// Adds the overhead and the node constraints of the runtime class to a new pod.
 pub(super) fn mutate(attempt: &Attempt<'_>, pod: &mut Value) -> Result<bool, Failure> {
     let Some(class) = class(attempt, pod)? else { return Ok(false) };
     let mut changed = false;
@@ -48,7 +48,7 @@ pub(super) fn mutate(attempt: &Attempt<'_>, pod: &mut Value) -> Result<bool, Fai
     Ok(changed)
 }
 
-/// Refuses a pod whose overhead differs from that of its class.
+/// Refuses a pod whose overhead differs from that of its runtime class.
 pub(super) fn validate(attempt: &Attempt<'_>, pod: &Value) -> Result<(), Failure> {
     let class = class(attempt, pod)?.unwrap_or_default();
     let given = &pod["spec"]["overhead"];

@@ -1,5 +1,5 @@
-//! `ServiceAccount`: sets the service account of a pod, and mounts its token into every container ("Configure Service
-//! Accounts for Pods").
+//! The plugin `ServiceAccount`: sets the service account of a pod, and mounts the account's token into every container
+//! ("Configure Service Accounts for Pods").
 
 use mock_objects::status::Failure;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ const VOLUME: &str = "kube-api-access-";
 /// The annotation of mirror pods, which a kubelet makes by itself and which must not be changed.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// Sets a pod's service account and mounts its token.
+/// Sets a pod's service account and mounts the account's token.
 pub(super) fn mutate(attempt: &Attempt<'_>, pod: &mut Value) -> Result<bool, Failure> {
     if !plays(attempt) || pod["metadata"]["annotations"].get(MIRROR).is_some() {
         return Ok(false);
@@ -42,7 +42,8 @@ pub(super) fn mutate(attempt: &Attempt<'_>, pod: &mut Value) -> Result<bool, Fai
     Ok(changed)
 }
 
-/// Refuses a pod whose service account does not exist. Webhooks may have changed the account after this plugin set it.
+/// Refuses a pod whose service account does not exist. A webhook may have changed the account in the pod after this
+/// plugin set it.
 pub(super) fn validate(attempt: &Attempt<'_>, pod: &Value) -> Result<(), Failure> {
     if plays(attempt) && pod["metadata"]["annotations"].get(MIRROR).is_none() {
         account(attempt, pod)?;
@@ -50,7 +51,7 @@ pub(super) fn validate(attempt: &Attempt<'_>, pod: &Value) -> Result<(), Failure
     Ok(())
 }
 
-/// Whether the plugin runs: it does not if no service accounts exist, because it would refuse every pod.
+/// Whether the plugin runs. Without service accounts the plugin does not run, because it would refuse every pod.
 fn plays(attempt: &Attempt<'_>) -> bool {
     attempt.call.cluster().root_ca.is_some()
 }
@@ -72,7 +73,8 @@ fn account(attempt: &Attempt<'_>, pod: &Value) -> Result<Value, Failure> {
     })
 }
 
-/// Mounts the token into every container without another mount at its path; returns whether a container got it.
+/// Mounts the token into every container that has no other mount at the token's path; returns whether a container got
+/// the token.
 fn mount(attempt: &Attempt<'_>, pod: &mut Value) -> bool {
     let named = |volume: &&Value| volume["name"].as_str().is_some_and(|name| name.starts_with(VOLUME));
     let known = pod["spec"]["volumes"].as_array().into_iter().flatten().find(named);
@@ -101,7 +103,7 @@ fn mount(attempt: &Attempt<'_>, pod: &mut Value) -> bool {
     needed
 }
 
-/// A volume with the token, the certificate of the authority, and the namespace.
+/// A projected volume with the token, the certificate of the certificate authority, and the namespace.
 fn volume(name: &str) -> Value {
     let namespace = json!({"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}});
     json!({"name": name, "projected": {"defaultMode": 420, "sources": [

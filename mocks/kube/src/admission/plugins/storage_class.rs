@@ -1,4 +1,5 @@
-//! `DefaultStorageClass`: sets the class of a claim that names none ("Storage Classes", the default one).
+//! The plugin `DefaultStorageClass`: sets the storage class of a volume claim that names no class ("Storage Classes",
+//! default class).
 
 use std::cmp::Reverse;
 
@@ -11,10 +12,11 @@ use crate::admission::Attempt;
 /// Annotations that mark a storage class as the default; the second one is the older name.
 const DEFAULT: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
-/// The annotation with the class of a claim, used before the field existed.
+/// The annotation with the storage class of a claim, used before the field `spec.storageClassName` existed.
 const NAMED_BY: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// Sets the default class in a claim without a class; if there are several defaults, the newest one.
+/// Sets the default storage class in a claim without a class. If several classes are marked as default, the newest is
+/// used.
 pub(super) fn mutate(attempt: &Attempt<'_>, claim: &mut Value) -> bool {
     let annotated = claim["metadata"]["annotations"].get(NAMED_BY).is_some();
     if annotated || !claim["spec"]["storageClassName"].is_null() {

@@ -21,7 +21,7 @@ fn any_frame() -> impl Strategy<Value = (u8, u8, u32, Vec<u8>)> {
     (kind, 0u8..=1, 0u32..9, proptest::collection::vec(any::<u8>(), 0..40))
 }
 
-/// A running fault, and a connection that the fault hits if `deaf` is set.
+/// A running fault that leaves PINGs unanswered, and a connection that the fault hits if `deaf` is set.
 fn connection(deaf: bool) -> (Arc<Handle>, Arc<Faults>) {
     let (handle, faults) = (Arc::new(Handle::new(1, 0)), Arc::new(Faults::new(0)));
     faults.begin(ID, &Fault::armed(Name::NoPong)).unwrap();
@@ -32,7 +32,8 @@ fn connection(deaf: bool) -> (Arc<Handle>, Arc<Faults>) {
     (handle, faults)
 }
 
-/// Sends `wire` in pieces of these sizes through the filter, and reads it in pieces of at most `reads` bytes.
+/// Sends `wire` through the filter in pieces of the sizes in `pieces`, and reads the result in pieces of at most
+/// `reads` bytes.
 async fn passed(wire: &[u8], pieces: &[usize], reads: usize, deaf: bool) -> (Vec<u8>, u32, u64) {
     let (near, mut far) = duplex(64);
     let (handle, faults) = connection(deaf);
@@ -66,8 +67,8 @@ async fn passed(wire: &[u8], pieces: &[usize], reads: usize, deaf: bool) -> (Vec
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Without a fault, the filter passes every byte unchanged; with one, it removes the client's PINGs and no other
-    /// frames.
+    /// Without a fault, the filter passes every byte unchanged; with a fault, the filter removes the client's PINGs and
+    /// no other frames.
     #[test]
     fn only_pings_are_taken_out(
         frames in proptest::collection::vec(any_frame(), 0..12),
@@ -101,7 +102,7 @@ proptest! {
         prop_assert_eq!(hits, pings);
     }
 
-    /// A GOAWAY is inserted between two whole frames, in whatever pieces the writer writes.
+    /// The filter inserts a GOAWAY between two whole frames, however the writer splits its bytes.
     #[test]
     fn a_goaway_goes_between_frames(
         frames in proptest::collection::vec(any_frame(), 1..8),
