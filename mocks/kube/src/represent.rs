@@ -33,7 +33,7 @@ pub(crate) struct ListMeta {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     Object,
-    /// A table with the `apiVersion` of its version of `meta.k8s.io`.
+    /// A `Table`, with its `apiVersion` in the group `meta.k8s.io`.
     Table(&'static str),
     Metadata(&'static str),
 }
@@ -48,7 +48,7 @@ pub(crate) struct Renderer {
     converts: bool,
     /// The value of `includeObject` for tables.
     include: Include,
-    /// On a stream, only the first table has columns; set once they were sent.
+    /// Whether the columns were already sent: on a stream, only the first table has columns.
     headed: Option<Arc<AtomicBool>>,
 }
 
@@ -204,7 +204,8 @@ impl TypeOfItem {
     }
 }
 
-/// An item with reordered keys, if its type cannot be cut out of the bytes.
+/// An item without `apiVersion` and `kind`, encoded again with reordered keys, for items whose type cannot be cut out
+/// of the bytes.
 fn reordered(object: &[u8]) -> Vec<u8> {
     let Ok(mut value) = serde_json::from_slice::<Map<String, Value>>(object) else { return object.to_vec() };
     value.remove("apiVersion");

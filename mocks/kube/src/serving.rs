@@ -1,9 +1,9 @@
 //! The revision since which each custom resource is served in its current form.
 //!
-//! Owns the effect of a changed definition on the watches of its custom resource. A real server then makes a new cache.
-//! Watches on the old cache end, and a watch that resumes from an older revision gets 410. So clients list again and
-//! see every object in the current form ("Versions in `CustomResourceDefinitions`"; `crdHandler` of
-//! apiextensions-apiserver).
+//! Owns the effect of a changed definition on the watches of its custom resource. After such a change, a real server
+//! makes a new cache. Watches on the old cache end, and a watch that resumes from an older revision gets 410. So
+//! clients list again and see every object in the current form ("Versions in `CustomResourceDefinitions`"; `crdHandler`
+//! of apiextensions-apiserver).
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ pub(crate) struct Serving(Mutex<HashMap<ResourceId, Since>>);
 struct Since {
     /// The revision at which the definition last changed.
     revision: u64,
-    /// Cancelled when the definition changes the next time.
+    /// The token that is cancelled when the definition changes the next time.
     ends: CancellationToken,
 }
 

@@ -1,6 +1,6 @@
 //! The commits of a server, for the harness's ledger.
 //!
-//! Owns the position of a reader in a bounded ring of commits. A reader that is too slow gets the number of lost
+//! Owns the position of one reader in the bounded ring of commits. A reader that is too slow gets the number of lost
 //! commits.
 
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use tokio::sync::watch;
 
 use super::cluster::Cluster;
 
-/// One written version of an object, with facts that only the mock knows. `order` is its index among all commits of the
-/// server, from 0. Unlike the revision, it never goes back, even after a restore.
+/// One written version of an object, with facts that only the mock knows. `order` counts all commits of the server from
+/// 0. Unlike the revision, `order` never goes back, even after a restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The time of the commit in microseconds since the epoch.
@@ -64,8 +64,8 @@ impl Tail {
         }
     }
 
-    /// The newest restores, oldest first: see [`super::Server::rewinds`]. All commits before a listed restore can be
-    /// read.
+    /// The newest restores of the store, oldest first: see [`super::Server::rewinds`]. All commits before a listed
+    /// restore can be read.
     pub fn rewinds(&self) -> Vec<super::Rewound> {
         self.cluster.rewinds()
     }

@@ -21,9 +21,10 @@ pub(crate) use key::Unusable;
 
 /// The default issuer and audience of tokens, which are those of kubeadm.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
-/// Most verified tokens that are remembered: verifying a signature costs more than all other work of a small read.
+/// Maximum number of verified tokens that are remembered, because verifying a signature costs more than all other work
+/// of a small read.
 const VERIFIED_MAX: usize = 10_000;
-/// Largest token; a real one has about 1 KiB.
+/// Largest token that is checked; a real token has about 1 KiB.
 const TOKEN_MAX_BYTES: usize = 16 * 1024;
 /// The signing key and the verified tokens.
 pub(crate) struct Tokens {

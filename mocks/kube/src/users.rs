@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::config::{ServiceAccounts, User};
 use super::tokens::{self, Tokens};
 
-/// Most old tokens that are remembered with their users.
+/// Maximum number of replaced tokens that are remembered with their users.
 const RETIRED_MAX: usize = 1024;
 
 /// An authenticated or anonymous user.
@@ -45,7 +45,7 @@ pub enum Error {
     Incomplete { user: String },
     #[error("the token of `{user}` is somebody else's too")]
     SharedToken {
-        /// The second of the two users.
+        /// The second of the two users that share a token.
         user: String,
     },
     #[error("`{user}` is there twice")]
@@ -161,7 +161,7 @@ impl Users {
     }
 }
 
-/// Replaces the file atomically, so that no reader sees only a part of the token.
+/// Replaces the token file atomically, so that no reader sees only a part of the token.
 fn write_token(path: &Path, token: &str) -> std::io::Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;

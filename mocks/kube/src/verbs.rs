@@ -1,6 +1,6 @@
 //! The verbs of the API.
 //!
-//! Owns the mapping from method and path to a verb, and reading bodies. Each verb has a file of its own.
+//! Owns the mapping from method and path to a verb, and reading request bodies. Each verb has its own file.
 
 mod apply;
 mod binding;

@@ -1,8 +1,8 @@
 //! One watch: a cursor into the log that is polled as the body of an answer.
 //!
-//! Owns the order on one stream: initial events, their closing bookmark, events, bookmarks, the end. All waiting events
-//! become one write, and without a filter the bytes of the store are sent without a copy. A watch holds an event only
-//! while it writes it. Streams with effects of faults use other code (`piped`).
+//! Owns the order of what one stream sends: initial events, their closing bookmark, events, bookmarks, the end. All
+//! waiting events become one write, and without a filter the bytes of the store are sent without a copy. A watch holds
+//! an event only while it writes it. Streams with effects of faults use the code in `piped`.
 
 mod piped;
 
@@ -33,9 +33,9 @@ use super::connection::Connection;
 use super::conversion::{self, Converting};
 use super::represent::Renderer;
 
-/// Most events that are taken from the log at a time.
+/// Maximum number of events that are taken from the log at a time.
 const PULL_MAX: usize = 256;
-/// Most bytes of one write: enough that the cost of the write is spread over many events.
+/// Maximum number of bytes of one write: enough that the cost of the write is spread over many events.
 const WRITE_MAX_BYTES: usize = 256 * 1024;
 /// Time between the last bookmark of a stream and its end.
 const BEFORE_THE_END: Duration = Duration::from_secs(2);
@@ -264,7 +264,7 @@ impl WatchBody {
         }
     }
 
-    /// Records that this stream sends a batch.
+    /// Records that this stream sends a batch, and returns the batch's bytes.
     fn hand_over(&mut self, batch: &Arc<Batch>) -> Bytes {
         let now_us = self.o.cluster.now_us();
         self.o.delivered.handed(batch.last(), now_us);
@@ -438,7 +438,7 @@ impl WatchBody {
         }
     }
 
-    /// Sends nothing, not even an end; records the events that the fault suppresses.
+    /// Sends nothing, not even the end of the stream; records the events that the fault suppresses.
     fn stay_silent(&mut self, fault: FaultId, cx: &mut Context<'_>) {
         self.o.cluster.wakers.wait(self.o.resource.id, self.o.stream.id, cx.waker());
         let mut events: Vec<Arc<Event>> = Vec::new();

@@ -1,7 +1,7 @@
 //! Watches over a WebSocket, for clients that try a WebSocket first, such as fabric8 and the Java Operator SDK.
 //!
 //! Owns the handshake and the frames, as kube-apiserver has them from `golang.org/x/net/websocket`. Each event of the
-//! watch becomes one text frame; this module must not know its content. HTTP/1.1 only.
+//! watch becomes one text frame; this module must not know the content of events. WebSockets exist only on HTTP/1.1.
 
 mod handshake;
 mod pump;
@@ -43,8 +43,8 @@ impl Wish {
         self.handshake.as_ref().err().map(|refused| refused.status)
     }
 
-    /// The answer that switches protocols or refuses. The stream of the answer and the connection are left to
-    /// [`serve`].
+    /// The answer that switches protocols or refuses the handshake. [`serve`] gets the stream of the answer and the
+    /// connection.
     pub fn respond(self, answer: Answer, connection: &Connection) -> Response<Body> {
         let mut response = Response::new(Body::Full(None));
         let body = match self.handshake {

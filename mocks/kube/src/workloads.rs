@@ -1,8 +1,8 @@
-//! Connects the simulated scheduler, kubelets and controllers (`mock-workloads`) with the API: they get commits, and
-//! their writes are sent as requests.
+//! Connects the simulated scheduler, kubelets and controllers (`mock-workloads`) with the API: passes commits to them,
+//! and sends their writes as requests.
 //!
-//! Owns one task. The task reads commits like the janitor, and writes through the API with the names that the programs
-//! have in a real cluster.
+//! Owns one task. The task reads commits like the janitor, and writes through the API with the user names that the
+//! simulated programs have in a real cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,21 +24,21 @@ use super::cluster::Cluster;
 use super::config::Workloads;
 use super::inside::{Door, Inside};
 
-/// Most commits that are processed in one step.
+/// Maximum number of commits that the task processes in one step.
 const COMMITS_MAX: usize = 4096;
-/// Number of objects that are written at the same time, because one slow webhook must not delay all of them.
+/// Number of objects that are written at the same time, so that one slow webhook does not delay all objects.
 const AT_ONCE: usize = 16;
-/// Time for the writes to one object in one step. If a webhook is slow, the other writes wait for the next step, so
-/// that other objects are not delayed for minutes.
+/// Time for the writes to one object in one step. If a webhook is slow, the object's remaining writes wait for the next
+/// step, so that other objects are not delayed for minutes.
 const TURN_MAX: Duration = Duration::from_secs(2);
 /// Interval of checks whether a fault has begun or ended; the checks start with the first fault.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Longest wait if there is nothing to do.
+/// Longest time that the task sleeps if there is nothing to do.
 const IDLE: Duration = Duration::from_secs(5);
-/// The git revision in the programs' user agents, as in 1.34.1.
+/// The git revision in the user agents of the simulated programs, as in Kubernetes 1.34.1.
 const COMMIT: &str = "93248f9";
 
-/// A machine with these settings.
+/// A machine that simulates workloads with the settings in `wanted`.
 pub(crate) fn machine(wanted: Workloads, seed: u64) -> Machine {
     let ready_after = SignedDuration::try_from(wanted.ready_after).unwrap_or(SignedDuration::MAX);
     let ends_after = wanted.ends_after.map(|after| SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX));
@@ -83,7 +83,7 @@ pub(crate) async fn run(app: Arc<App>, mut machine: Machine) {
 struct Reader {
     kinds: BTreeMap<ResourceId, Kind>,
     next: u64,
-    /// The timeline of the last restore; `None` before the first one.
+    /// The timeline after the last restore of the store; `None` before the first restore.
     timeline: Option<u32>,
 }
 
@@ -180,7 +180,8 @@ enum Outcome {
     Refused(String),
 }
 
-/// The timeline of the last restore. The list of restores is bounded, so its length would not show a new restore.
+/// The timeline after the last restore of the store. The list of restores is bounded, so its length would not show a
+/// new restore.
 fn timeline(cluster: &Cluster) -> Option<u32> {
     cluster.rewinds().last().map(|rewound| rewound.timeline)
 }

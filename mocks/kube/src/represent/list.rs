@@ -1,7 +1,7 @@
 //! A list as bytes, encoded piece by piece while the client reads it.
 //!
 //! Owns the bytes around and between the items. A list of a large store has hundreds of megabytes. If a client requests
-//! such a list and does not read it, memory contains the addresses of the versions and one piece.
+//! such a list and does not read it, memory contains only the addresses of the versions and one encoded piece.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::{ListMeta, Renderer, Shape, TypeOfItem};
 use crate::pretty::Indenter;
 
-/// Bytes that are encoded at a time. A list up to this length is one piece, and the head of the answer contains its
-/// length.
+/// Number of bytes that are encoded at a time. A list up to this length is one piece, and the head of the answer
+/// contains its length.
 const PIECE_BYTES: usize = 256 << 10;
 
 /// An encoded list; a short list is complete at once.

@@ -1,7 +1,7 @@
 //! The key that signs tokens: P-256 or RSA, generated or read like kube-apiserver's
 //! `--service-account-signing-key-file`.
 //!
-//! Owns the differences between the two algorithms. Other curves are refused.
+//! Owns the differences between keys of the two algorithms. Keys on curves other than P-256 are refused.
 
 use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::rand::SystemRandom;
@@ -16,7 +16,7 @@ use rustls_pki_types::PrivateKeyDer;
 use rustls_pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 
-/// The bytes before the point of a P-256 key in a `SubjectPublicKeyInfo` (RFC 5480).
+/// The bytes before the curve point of a P-256 key in a `SubjectPublicKeyInfo` (RFC 5480).
 const SPKI_PREFIX: &[u8] = &[
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce,
     0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,

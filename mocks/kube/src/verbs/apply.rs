@@ -1,8 +1,8 @@
 //! The verb `apply`: server-side apply.
 //!
 //! Owns the order in which an applied object is checked: owners, type, fields that do not fit the type, conflicts,
-//! duplicate lines, name. The module also handles an object that another client creates or deletes at the same time.
-//! `patch::server_side` merges.
+//! duplicate fields, name. The module also handles an object that another client creates or deletes at the same time.
+//! `patch::server_side` merges the applied object into the stored one.
 
 use mock_objects::status::{About, Cause, Failure};
 use mock_objects::{object, patch};
@@ -20,11 +20,12 @@ struct Intent<'a> {
     call: &'a Call,
     applied: Value,
     by: patch::Manager<'a>,
-    /// Messages about duplicate fields in the YAML.
+    /// Messages about duplicate fields in the applied YAML.
     twice: Vec<String>,
 }
 
-/// Applies the fields; creates the object if it does not exist. `twice` are messages about duplicate fields.
+/// Applies the fields in the body; creates the object if it does not exist. `twice` are messages about duplicate
+/// fields.
 pub(super) async fn answer(
     call: &Call,
     renderer: &Renderer,
@@ -113,7 +114,7 @@ impl<'a> Intent<'a> {
         }
     }
 
-    /// The object made from the applied fields alone, and the warnings.
+    /// The new object made from the applied fields alone, and the warnings for the client.
     fn alone(&self) -> Result<(Value, Vec<String>), Failure> {
         let name = self.name();
         let mut fresh = json!({"metadata": {"name": name}});
@@ -135,7 +136,7 @@ impl<'a> Intent<'a> {
         Ok((fresh, shape::applied_twice(self.call, self.twice.clone())?))
     }
 
-    /// The applied fields merged into an existing object, and the warnings.
+    /// The applied fields merged into an existing object, and the warnings for the client.
     fn merged(&self, current: &Version) -> Result<(Value, Vec<String>), Failure> {
         let call = self.call;
         let mut merged = from_storage(call, current);

@@ -1,7 +1,8 @@
 //! `POST pods/NAME/binding`, with which a scheduler assigns a node, and the older form `POST bindings` with the pod's
 //! name in the body.
 //!
-//! Owns the checks of a `Binding` and how it changes the pod. Webhooks see the `Binding` instead of the pod.
+//! Owns the checks of a `Binding`, and the changes that it makes to the pod. Webhooks see the `Binding` instead of the
+//! pod.
 
 use http::StatusCode;
 use hyper::body::Incoming;
@@ -30,7 +31,8 @@ pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failur
     Ok(Answer { warnings, ..done() })
 }
 
-/// Handles the older form. Webhooks see it as the creation of an object of the resource `bindings`.
+/// Handles the older form of a binding, `POST bindings`. Webhooks see the creation of an object of the resource
+/// `bindings`.
 pub(super) async fn create_by_body(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let bytes = read_body(&call.app.limits, body).await?;
     let mut binding = decode(&call.content_type, &bytes)?;
@@ -55,7 +57,7 @@ fn done() -> Answer {
     Answer::value(StatusCode::CREATED, &done)
 }
 
-/// Checks a `Binding`. The real server joins the causes into one plain error.
+/// Checks a `Binding`. The real server joins the causes of a refusal into one plain error.
 fn check(binding: &Value) -> Result<(), Failure> {
     let target = |key: &str| binding["target"][key].as_str().unwrap_or_default();
     let mut wrong = Vec::new();

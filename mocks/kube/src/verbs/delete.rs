@@ -1,7 +1,7 @@
 //! The verbs `delete` and `deletecollection`.
 //!
-//! Owns preconditions, propagation, grace periods and finalizers. No kubelet ends pods here. So a pod with a node stays
-//! until a client deletes it again without a grace period, as on a real server without kubelets.
+//! Owns preconditions, propagation, grace periods and finalizers. This server has no kubelets that end pods. So a pod
+//! with a node stays until a client deletes it again without a grace period, as on a real server without kubelets.
 
 mod grace;
 
@@ -60,7 +60,7 @@ pub(crate) struct Manner {
 }
 
 pub(super) enum Outcome {
-    /// The object is removed; this is its last state.
+    /// The object is removed; the value is its last state.
     Gone(Value),
     /// The object waits for its finalizers.
     Waiting(Arc<Version>),
@@ -141,7 +141,7 @@ async fn ask_and_delete(
     Ok((warnings, Some(outcome)))
 }
 
-/// Whether the object is already being deleted and this deletion changes nothing.
+/// Whether the object is already being deleted and a further deletion with `options` changes nothing.
 fn is_decided(current: &Version, resource: &Resource, options: &Options) -> bool {
     current.facts().finalizing
         && match resource.rules.ending {
@@ -208,7 +208,7 @@ async fn collected(call: &Call, version: &Arc<Version>, options: &Options) -> Re
     Err(Failure::stale(call.resource.about(&identity.name)))
 }
 
-/// Deletes an object if it still exists, for deletions without a waiting client.
+/// Deletes an object if it still exists, for deletions by the server, for which no client waits.
 pub(crate) fn delete_place(cluster: &Cluster, resource: &Resource, namespace: &str, name: &str, manner: Manner) {
     for _ in 0..TRIES {
         let Some(current) = cluster.get(resource, namespace, name) else { return };
@@ -341,7 +341,7 @@ fn rehearsed(
     Answer::json(StatusCode::OK, renderer.value(&value))
 }
 
-/// Refuses a deletion whose preconditions name another uid or version.
+/// Refuses a deletion whose preconditions name another uid or version than the object has.
 pub(super) fn check_preconditions(
     current: &Version,
     options: &Options,

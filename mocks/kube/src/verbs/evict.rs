@@ -1,7 +1,8 @@
 //! `POST pods/NAME/eviction`: a deletion that the pod's `PodDisruptionBudget` must allow ("API-initiated Eviction").
 //!
-//! Owns the order of an eviction. `budget` decides whether a budget allows it, and `delete` deletes the pod. Webhooks
-//! see the creation of an `Eviction` and the write of the budget's status, but not the deletion that follows.
+//! Owns the order of steps of an eviction. `budget` decides whether a `PodDisruptionBudget` allows the eviction, and
+//! `delete` deletes the pod. Webhooks see the creation of an `Eviction` and the write of the budget's status, but not
+//! the deletion of the pod.
 
 mod budget;
 
@@ -102,7 +103,7 @@ fn guarding(call: &Call, resource: &Resource, pod: &Version) -> Vec<Arc<Version>
 }
 
 /// Sets the condition of the eviction in the pod and deletes the pod. The pod must still have the revision that the
-/// caller named, or the revision `fixed`.
+/// client named, or the revision `fixed`.
 fn remove(call: &Call, options: &Options, fixed: Option<u64>) -> Result<(), Failure> {
     let (cluster, resource) = (call.cluster(), &call.resource);
     let name = call.target.name.as_deref().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! When an object that is being deleted is removed.
+//! Decides when the server removes an object that is being deleted.
 
 use mock_objects::catalogue::Resource;
 use mock_objects::kinds::Ending;
@@ -13,7 +13,7 @@ pub(crate) fn is_unheld(value: &Value, resource: &Resource) -> bool {
     object::finalizers(value).is_empty() && !held_by_content
 }
 
-/// Whether no finalizer holds the object and no grace period runs.
+/// Whether no finalizer holds the object and no grace period is running, so that the object can be removed.
 pub(crate) fn is_due(value: &Value, resource: &Resource) -> bool {
     let grace_s = value["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
     grace_s == 0 && is_unheld(value, resource)

@@ -1,6 +1,6 @@
-//! Code that bindings, evictions and token requests share: POSTs to a subresource of a named object.
+//! Code that bindings, evictions and token requests share, because all are POSTs to a subresource of a named object.
 //!
-//! Owns the view of webhooks. They see the creation of the body, which is an object of another kind, instead of a
+//! Owns what webhooks see of such a request: the creation of the body, which is an object of another kind, instead of a
 //! change of the object in the path.
 
 use http::Method;

@@ -20,10 +20,10 @@ use crate::audit::{About, Scope};
 use crate::call::Call;
 use crate::represent::{ListMeta, Renderer};
 
-/// The page size of a list without `limit`.
+/// The number of objects on a page of a list without `limit`.
 const UNLIMITED: usize = usize::MAX;
 
-/// The position at which a paged list continues; clients cannot read it.
+/// The position at which a paged list continues, in a token that is opaque to clients.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Token {
@@ -51,7 +51,7 @@ pub(super) async fn one(call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::json(StatusCode::OK, renderer.object(&version)).of(version.revision))
 }
 
-/// The version of an object that this endpoint shows; it is `current` unless the endpoint lags.
+/// The version of an object that this endpoint shows: `current`, unless the endpoint lags.
 fn seen(call: &Call, name: &str, current: Option<Arc<Version>>) -> Option<Arc<Version>> {
     let (id, namespace) = (call.resource.id, call.namespace());
     call.cluster().read(|store| {
@@ -110,7 +110,7 @@ pub(super) async fn list(call: &Call) -> Result<Answer, Failure> {
     Ok(Answer { about, body: renderer.list(page.items, &meta).into(), ..Answer::json(StatusCode::OK, Bytes::new()) })
 }
 
-/// The metadata of a page, if earlier pages had `already` objects.
+/// The list metadata of a page if the earlier pages had `already` objects.
 pub(super) fn meta(page: &Page, already: usize, selector: &Selector) -> ListMeta {
     // The token comes from the client, so the sum must not overflow.
     let served = already.saturating_add(page.items.len());
@@ -122,7 +122,7 @@ pub(super) fn meta(page: &Page, already: usize, selector: &Selector) -> ListMeta
     }
 }
 
-/// The objects that an informer with these parameters follows.
+/// The objects that an informer with the parameters of this request follows.
 pub(super) fn scope(call: &Call) -> Scope {
     Scope {
         resource: call.resource.id,
@@ -142,7 +142,7 @@ pub(super) fn number(text: Option<&str>) -> Result<Option<u64>, Failure> {
     text.parse().map(Some).map_err(|_| wrong())
 }
 
-/// Like [`number`], but the error is a bad request.
+/// Like [`number`], but the error for an invalid number is `BadRequest`.
 fn good_number(text: Option<&str>) -> Result<Option<u64>, Failure> {
     number(text).map_err(|failure| Failure::bad_request(format!("invalid resource version: {}", failure.message)))
 }
@@ -179,17 +179,17 @@ pub(super) fn note_stale(call: &Call, revision: u64) {
     }
 }
 
-/// Which state a list shows.
+/// The state of the store that a list shows.
 #[derive(Debug, Clone, Copy)]
 enum Snapshot {
-    /// The newest state, as in a quorum read.
+    /// The newest state of the store, as in a quorum read.
     Present,
-    /// The state that this endpoint shows; it is the newest one unless the endpoint lags.
+    /// The state that this endpoint shows, which is the newest unless the endpoint lags.
     Seen,
     Exact(u64),
 }
 
-/// Which state a request wants.
+/// The state of the store that a list request wants.
 fn snapshot(call: &Call, token: Option<&Token>) -> Result<Snapshot, Failure> {
     let query = &call.query;
     let wanted = good_number(query.resource_version.as_deref())?;

@@ -1,4 +1,4 @@
-//! Reviews, which the server answers and never stores.
+//! Review objects, such as `SubjectAccessReview`, which the server answers and never stores.
 //!
 //! Owns token reviews, access reviews, and the refusal of invalid reviews. Webhooks see the creation of a review
 //! without its answer.

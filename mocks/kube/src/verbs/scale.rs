@@ -164,7 +164,7 @@ fn patched(call: &Call, old: &Value, patch: &Patch) -> Result<Value, Failure> {
     Ok(value)
 }
 
-/// Decodes a JSON value as a `Scale`; the error says why it is none.
+/// Decodes a JSON value as a `Scale`; the error says why the value is no `Scale`.
 fn read(value: &mut Value) -> Result<(), NoScale> {
     let Some(given) = value.as_object_mut() else { return Err(NoScale::NotAnObject) };
     for (key, wanted) in [("apiVersion", API_VERSION), ("kind", "Scale")] {
@@ -197,7 +197,7 @@ fn check_place(call: &Call, scale: &Value) -> Result<(), Failure> {
     object::check_namespace(&call.resource, object::meta(scale, "namespace"), call.namespace())
 }
 
-/// The object with the number of replicas, the preconditions and the owners from a `Scale`.
+/// The object after the number of replicas, the preconditions and the field owners were taken from a `Scale`.
 fn scaled(call: &Call, mut value: Value, asked: &Value, scale: &Scale) -> Result<Value, Failure> {
     let replicas = asked["spec"]["replicas"].as_i64().unwrap_or(0);
     if replicas < 0 {

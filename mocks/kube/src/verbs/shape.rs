@@ -1,8 +1,8 @@
-//! Which fields the objects in writes may have.
+//! Decides which fields an object in a write may have.
 //!
 //! Owns `fieldValidation` (Kubernetes API concepts, "Field validation"): whether an unknown or duplicate field is
-//! refused, reported as a warning, or ignored. Schemas define the fields of custom resources, and the table of types
-//! those of built-in kinds.
+//! refused, reported as a warning, or ignored. Schemas define the fields of custom resources; the table of protobuf
+//! types defines the fields of built-in kinds.
 
 use mock_objects::object;
 use mock_objects::schema::Verdict;
@@ -15,7 +15,7 @@ use crate::call::Call;
 /// Deepest nesting of an object: a little less than the JSON parser's limit (128).
 const DEPTH_MAX: usize = 120;
 
-/// Types of errors after which CEL rules are not evaluated.
+/// Types of schema errors after which CEL rules are not evaluated.
 const BLOCKING: &[&str] = &[
     "FieldValueNotSupported",
     "FieldValueRequired",
@@ -26,14 +26,14 @@ const BLOCKING: &[&str] = &[
 const NOT_ASKED: &str = "some validation rules were not checked because the object was invalid; correct the existing errors to \
                          complete validation";
 
-/// The duplicate fields of a body, as its decoder reports them. Only the last value of each field is kept.
+/// The duplicate fields of a body, as the body's decoder reports them. Only the last value of each field is kept.
 #[derive(Debug)]
 pub(super) enum Twice {
     /// The paths of fields in JSON.
     Fields(Vec<String>),
-    /// Messages about lines in YAML.
+    /// Messages about lines with duplicate fields in YAML.
     Lines(Vec<String>),
-    /// Messages about operations of a patch.
+    /// Messages about duplicate fields in operations of a patch.
     Patch(Vec<String>),
 }
 
@@ -43,7 +43,7 @@ impl Default for Twice {
     }
 }
 
-/// Removes unknown fields; returns warnings about these and about the duplicate fields in `twice`.
+/// Removes unknown fields; returns warnings about unknown fields and about the duplicate fields in `twice`.
 pub(super) fn prune(call: &Call, value: &mut Value, twice: &Twice) -> Result<Vec<String>, Failure> {
     let unknown = unknown(call, value);
     match call.query.field_validation.as_deref() {
@@ -85,7 +85,8 @@ fn warnings(call: &Call, twice: &Twice, unknown: &[String]) -> Vec<String> {
     }
 }
 
-/// The same messages for one error; all messages about lines of YAML are one entry.
+/// The messages about duplicate and unknown fields for the error of `fieldValidation=Strict`; all messages about lines
+/// of YAML are one entry.
 fn strict_errors(call: &Call, twice: &Twice, unknown: &[String]) -> Vec<String> {
     match twice {
         Twice::Lines(lines) if !lines.is_empty() => {

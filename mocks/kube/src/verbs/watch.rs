@@ -1,4 +1,4 @@
-//! The verb `watch`: the revision at which a watch starts, its refusal, and the initial snapshot.
+//! The verb `watch`: the revision at which a watch starts, the refusal of a watch, and the initial snapshot.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use crate::watch::{Initial, Opening, WatchBody};
 
 use super::read::{newest_first, note_stale, number, scope, too_new};
 
-/// Most events that a fault repeats on a watch.
+/// Maximum number of events that a fault repeats on a watch.
 const REPEATED_MAX: usize = 4096;
-/// Most events that are read from the store at a time.
+/// Maximum number of events that are read from the store at a time.
 const PULL_MAX: usize = 256;
 /// kube-apiserver's `--min-request-timeout`: a watch lasts at least this many seconds and at most twice as many.
 const LASTS_MIN_S: u64 = 1800;
-/// Most seconds in `timeoutSeconds` that have an effect. Clients may send any number, but clocks cannot add much more
-/// than a year.
+/// Largest number of seconds in `timeoutSeconds` that has an effect. Clients may send any number, but timers cannot
+/// handle much more than a year.
 const LASTS_S_MAX: u64 = 366 * 24 * 3600;
 
 pub(super) async fn open(call: &Call) -> Result<Answer, Failure> {
@@ -121,7 +121,7 @@ fn replaced(call: &Call) -> Option<CancellationToken> {
     Some(replaced)
 }
 
-/// The restore because of which a client knows a revision that the store has not reached.
+/// The restore of the store because of which a client knows a revision that the store has not reached.
 fn ahead(call: &Call, wanted: u64) -> Option<(Newer, u64)> {
     if wanted <= call.cluster().revision() {
         return None;
@@ -162,7 +162,8 @@ async fn shown(call: &Call, initial: Option<Initial>) -> Result<Option<Initial>,
 
 type Start = (Cursor, Option<Initial>, u64);
 
-/// Starts a watch with the current objects. The cursor is taken under the same lock, so that no event is missed.
+/// Starts a watch with the current objects. The objects and the cursor are taken under one lock, so that no event is
+/// missed.
 fn snapshot(call: &Call, selector: &Selector) -> Start {
     let id = call.resource.id;
     let namespace = call.target.namespace.as_deref();

@@ -1,7 +1,7 @@
 //! The verbs `create` and `update`, and the steps of writes that other verbs use.
 //!
-//! Owns the order of steps of a write: decode, check, merge with the stored object, validate, commit. If another write
-//! comes first, a write without a `resourceVersion` is tried again; with one, it is a conflict.
+//! Owns the order of steps of a write: decode, check, merge with the stored object, validate, commit. If another client
+//! writes the object first, a write without a `resourceVersion` is tried again; a write with one fails as a conflict.
 
 mod preconditions;
 
@@ -32,7 +32,7 @@ use crate::represent::Renderer;
 use crate::webhooks::check_configuration;
 use preconditions::{check_number, check_uid, fixed_revision, is_patch, unconditional};
 
-/// Most attempts of a write without a `resourceVersion` while other clients write the same object.
+/// Maximum number of attempts of a write without a `resourceVersion` while other clients write the same object.
 pub(super) const TRIES: usize = 16;
 
 pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failure> {
@@ -209,8 +209,9 @@ pub(super) async fn change(
     Err(Failure::stale(resource.about(name)))
 }
 
-/// Commits a new version of `current`. `None` means that another write came first; the caller may try again. Mutating
-/// webhooks see the sent object. Validating webhooks see the object to be stored, and only if it is valid.
+/// Commits a new version of `current`. `None` means that another client wrote the object first; the caller may try
+/// again. Mutating webhooks see the sent object. Validating webhooks see the object to be stored, and only if it is
+/// valid.
 pub(super) async fn replace(
     call: &Call,
     renderer: &Renderer,
@@ -287,14 +288,14 @@ fn give_addresses<'a>(call: &'a Call, value: &mut Value) -> Result<Option<impl S
     call.cluster().addresses.give(services, &call.resource, value).map(Some)
 }
 
-/// Lets mutating webhooks change a new object.
+/// Lets mutating webhooks change an object before its creation.
 async fn mutate_new(call: &Call, chain: &Chain, value: &mut Value) -> Result<Admitted, Failure> {
     let name = object::meta(value, "name").to_owned();
     chain.mutate(&Attempt { call, operation: Operation::Create, name: &name, old: None }, value).await
 }
 
 /// Lets mutating webhooks change an object before an update; returns their warnings. The owners of fields are recorded
-/// before, so that the webhooks' changes have no owner.
+/// before the webhooks are called, so that the webhooks' changes have no owner.
 async fn mutate_changed(
     call: &Call,
     chain: &Chain,
@@ -386,7 +387,7 @@ fn refilled<'v>(call: &Call, stored: &'v Value) -> Cow<'v, Value> {
     Cow::Owned(value)
 }
 
-/// How the request's subresource changes a part of the object; `None` if the request writes the whole object.
+/// How the request's subresource changes some fields of the object; `None` if the request writes the whole object.
 fn part(call: &Call) -> Option<&'static Part> {
     let subresource = call.target.subresource.as_deref()?;
     call.resource.rules.part(Some(subresource))

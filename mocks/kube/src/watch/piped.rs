@@ -1,6 +1,7 @@
 //! A watch with effects of faults: events pass one by one through the effects.
 //!
-//! Owns this slower code, and how a fault ends a stream. This module must not decide the effects of a fault.
+//! Owns the slower code for such watches, and how a fault ends a stream. This module must not decide the effects of a
+//! fault.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -32,7 +33,8 @@ impl WatchBody {
         }
     }
 
-    /// The next bytes after the effects; `None` if the state of the stream has changed and must be examined again.
+    /// The next bytes after all effects; `None` if the state of the stream has changed and the caller must examine it
+    /// again.
     pub(super) fn poll_piped(&mut self, cx: &mut Context<'_>) -> Option<Polled> {
         let mut pipe = self.pipe.take()?;
         if pipe.is_done() {
@@ -62,7 +64,7 @@ impl WatchBody {
         act(&Flow { now, stream: &self.o.stream, bookmarks: self.o.bookmarks, bookmark: &line });
     }
 
-    /// The next item before the effects: the initial events first, then those of the log.
+    /// The next item for the effects: the initial events first, then the events of the log.
     fn upstream(&mut self, cx: &mut Context<'_>) -> Poll<Item> {
         if let Some(item) = self.initial_item() {
             return Poll::Ready(item);
@@ -115,7 +117,7 @@ impl WatchBody {
         Some(Item::Event(event))
     }
 
-    /// Writes an item that left the effects; `None` if the item has no bytes.
+    /// The bytes of an item that passed all effects; `None` if the item has no bytes.
     fn emit(&mut self, item: Item, cx: &mut Context<'_>) -> Option<Polled> {
         if let Item::Bookmark { revision, closes, .. } = &item {
             let by = if *closes { ShownBy::Snapshot } else { ShownBy::Event };

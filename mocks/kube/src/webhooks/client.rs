@@ -1,7 +1,8 @@
 //! The connections to webhooks: HTTP/1.1 over TLS, kept open as by kube-apiserver.
 //!
-//! Owns the pool: at most 25 idle connections for one target, each for 90 seconds. As in a real server, the number of
-//! open connections is not limited. Each call has a deadline, and the number of requests is bounded.
+//! Owns the pool of connections: at most 25 idle connections to one webhook, each for 90 seconds. As in a real server,
+//! the number of open connections is not limited. Each call of a webhook has a deadline, and the number of requests to
+//! this server is bounded.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -19,13 +20,13 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
-/// Most idle connections for one target: client-go's `MaxIdleConnsPerHost`.
+/// Maximum number of idle connections to one webhook: client-go's `MaxIdleConnsPerHost`.
 const IDLE_MAX: usize = 25;
 /// How long an idle connection is kept: Go's `IdleConnTimeout` in kube-apiserver.
 const IDLE_FOR: Duration = Duration::from_secs(90);
 const DIAL: Duration = Duration::from_secs(30);
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Largest answer that is read: enough for a patch of the largest object in base64.
+/// Size limit of a webhook's answer: enough for a patch of the largest object in base64.
 const ANSWER_MAX_BYTES: usize = 8 * 1024 * 1024;
 
 /// The address and the TLS settings of a webhook.
@@ -62,7 +63,7 @@ pub(crate) enum Error {
     },
 }
 
-/// A complete answer, decompressed.
+/// A complete answer of a webhook, decompressed.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub status: http::StatusCode,
@@ -102,12 +103,12 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// Sets the clock for checking certificates; only the first call has an effect.
+    /// Sets the clock for checking webhooks' certificates; only the first call has an effect.
     pub fn keep_time(&self, pace: mock_pki::Pace) {
         let _ = self.pace.set(pace);
     }
 
-    /// Posts a review; returns the answer without checking it.
+    /// Posts a review; returns the webhook's answer without checking it.
     pub(crate) async fn post(&self, target: &Target, path_and_query: &str, body: Bytes) -> Result<Reply, Error> {
         let failed = |why: Why| Error::Post {
             server_name: target.server_name.clone(),

@@ -1,7 +1,7 @@
 //! `matchConditions`: CEL conditions of a webhook in addition to its rules (KEP-3716).
 //!
-//! Owns checking and evaluating them. If one condition is false, the webhook is skipped, whatever the others return.
-//! Otherwise, an error of a condition is handled by the failure policy.
+//! Owns checking and evaluating match conditions. If one condition is false, the webhook is skipped, whatever the other
+//! conditions return. If no condition is false, the failure policy decides about the error of a condition.
 
 use mock_cel::formats::NAME_PART;
 use mock_cel::{BUDGET, Input, Program};
@@ -16,7 +16,7 @@ pub(crate) enum FailurePolicy {
     Ignore,
 }
 
-/// Most conditions of one webhook, as in the API.
+/// Maximum number of match conditions of one webhook, as in the API.
 const CONDITIONS_MAX: usize = 64;
 
 /// The result of a webhook's conditions for a request.
@@ -65,7 +65,7 @@ pub(super) fn read(conditions: &Value) -> Vec<Program> {
     list.filter_map(|condition| Program::compile(text(condition, "expression")).ok()).collect()
 }
 
-/// Evaluates all conditions; they share one budget.
+/// Evaluates all conditions of a webhook, which share one CEL budget.
 pub(crate) fn judge(programs: &[Program], input: &Input<'_>, policy: FailurePolicy) -> Opinion {
     let mut budget = BUDGET;
     let mut errors = Vec::new();
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// Each of two conditions uses less than the budget, but both together exceed it, so the second one fails.
+    /// If each of two conditions uses less than the CEL budget and both together exceed it, the second condition fails.
     #[test]
     fn the_conditions_of_a_webhook_share_one_budget() {
         let (object, null) = (json!({"items": (0..250).collect::<Vec<u32>>()}), Value::Null);
@@ -106,7 +106,7 @@ mod tests {
         assert!(why.ends_with("actual cost limit exceeded"), "{why}");
     }
 
-    /// A false condition counts more than an error, and errors are handled by the failure policy.
+    /// A false condition counts more than an error, and the failure policy decides about errors.
     #[test]
     fn opinions() {
         let judged = |expressions: &[&str], policy| {

@@ -20,11 +20,11 @@ use serde_json::Value;
 
 use super::conditions::{self, FailurePolicy};
 
-/// The default of `timeoutSeconds`, as in the API.
+/// The default of a webhook's `timeoutSeconds`, as in the API.
 const TIMEOUT_DEFAULT_S: u64 = 10;
 const TIMEOUT_MAX_S: u64 = 30;
 
-/// All webhooks, in the order in which they are called.
+/// All configured webhooks, in the order in which the server calls them.
 #[derive(Debug, Default)]
 pub(crate) struct Hooks {
     pub mutating: Vec<Hook>,
@@ -238,13 +238,13 @@ impl Place {
     }
 }
 
-/// The certificate authority in a client configuration, PEM; empty if there is none.
+/// The certificate authority in a `clientConfig`, as PEM; empty if there is none.
 pub(crate) fn authority(config: &Value) -> String {
     let ca = config["caBundle"].as_str().unwrap_or_default();
     BASE64.decode(ca).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
 }
 
-/// The address in a client configuration.
+/// The address of a webhook in its `clientConfig`.
 pub(crate) fn place(config: &Value) -> Place {
     if let Some(url) = config["url"].as_str() {
         let uri: Uri = url.parse().unwrap_or_default();
@@ -292,8 +292,8 @@ fn cleaned(path: &str) -> String {
 mod tests {
     use super::*;
 
-    /// A path with a double slash is cleaned before the request: envtest writes `https://127.0.0.1:PORT//path`, and
-    /// Go's server redirects such paths.
+    /// The path of a webhook with a double slash is cleaned before the request: envtest writes
+    /// `https://127.0.0.1:PORT//path`, and Go's server redirects such paths.
     #[test]
     fn a_path_is_cleaned_before_it_is_asked() {
         for (written, asked) in

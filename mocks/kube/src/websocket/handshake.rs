@@ -1,6 +1,6 @@
 //! The WebSocket handshake, with the rules, the order of checks and the messages of `golang.org/x/net/websocket`.
 //!
-//! The handshake differs from RFC 6455 in two points: it requires an `Origin`, and it accepts any key.
+//! The handshake differs from RFC 6455 in two points: the server requires an `Origin`, and accepts any key.
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::Engine as _;

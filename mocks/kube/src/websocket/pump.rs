@@ -1,7 +1,8 @@
 //! Sends the stream of a watch as WebSocket frames, and reads the client's frames.
 //!
-//! Owns the order: the next item is taken from the stream only after the previous one was sent. The client's frames are
-//! read all the time, so that pings are answered and the end of the client is noticed; their content is discarded.
+//! Owns the order of sending: the next item is taken from the stream only after the previous item was sent. The
+//! client's frames are read all the time, so that pings are answered and the end of the client is noticed; their
+//! content is discarded.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -25,20 +26,20 @@ use crate::connection::Opened;
 
 /// Size of the read buffer, which lives as long as the watch: a client sends almost nothing on a watch.
 const READ_BUFFER_BYTES: usize = 4 * 1024;
-/// Longest message of a client, which is discarded. If a client sends a longer one, the connection is closed.
+/// Longest message that a client may send. Messages are discarded; after a longer message the connection is closed.
 /// kube-apiserver reads up to 32 MiB.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 /// Size limit of the write buffer: a block of a watch has up to 256 KiB and one more object, which is as large as a
 /// request may be.
 const WRITE_BUFFER_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Time for a client to close its side, as for a client that HTTP refused.
+/// Time for a client to close its side of the connection after the server's close frame.
 const LINGER: Duration = Duration::from_secs(1);
-/// Bytes that are read at a time from a finished connection.
+/// Number of bytes that are read at a time from a finished connection.
 const DISCARD_BYTES: usize = 1024;
 
 type Frames = WebSocketStream<TokioIo<Upgraded>>;
 
-/// How a WebSocket ends.
+/// The reason why a WebSocket ends.
 enum End {
     /// The stream of the watch has ended.
     Clean,
@@ -53,7 +54,7 @@ struct Pump {
     body: UnsyncBoxBody<Bytes, Broken>,
     /// Whether frames wait to be sent.
     flushing: bool,
-    /// Whether the last frame was only the beginning of an event, because faults send lines in pieces.
+    /// Whether the last frame did not complete its event, because a fault sends lines in pieces.
     within: bool,
 }
 

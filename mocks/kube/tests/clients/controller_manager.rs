@@ -12,8 +12,7 @@ use tokio::process::Command;
 use crate::world::{World, until};
 
 const PROGRAM: &str = "kube-controller-manager";
-/// The controllers that kube-controller-manager runs: those of workloads, and the garbage collector for their
-/// dependents.
+/// The controllers that kube-controller-manager runs in this test: those of workloads, and the garbage collector.
 const CONTROLLERS: &str = "deployment,replicaset,garbagecollector,namespace,endpoint";
 
 /// The path of kube-controller-manager in the folder of envtest's binaries.

@@ -1,5 +1,5 @@
-//! Tests of kube-rs: features that no other client has, or uses differently. Tests of its watches and its controller
-//! are in the files below. Tests of requests (`tests/kube`) and of kubectl cover reads, writes and refusals.
+//! Tests of features of kube-rs that other clients lack or use differently. The folder `kube_rs` has tests of its
+//! watches and its controller. The tests in `tests/kube` and those of kubectl cover reads, writes and refusals.
 
 mod controller;
 mod watching;
@@ -96,7 +96,7 @@ async fn conditions_come_true() {
 }
 
 /// A watch from before the history gets 410 as an `ERROR` event, like from a real server's watch cache. kube-rs'
-/// runtime is built on `Api::watch`.
+/// runtime uses `Api::watch`, which this test calls directly.
 #[tokio::test]
 async fn a_bare_watch_from_before_the_history_ends_with_410() {
     let world = World::start().await;

@@ -394,7 +394,7 @@ async fn deletion_cascades_as_asked() {
     .await;
 }
 
-/// A foreground deletion of one of two owners removes the reference to it, not the object.
+/// A foreground deletion of one of an object's two owners removes the reference to that owner, but not the object.
 async fn shared_dependents_stay(kubectl: &Kubectl<'_>) {
     let mut owners = Vec::new();
     for name in ["first", "second"] {

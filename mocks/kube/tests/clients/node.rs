@@ -22,7 +22,7 @@ static CLIENT_NODE: Client =
 static FLUENT: Client =
     Client { package: "kubernetes-fluent-client", version: "3.11.11", program: include_str!("fluent/program.mjs") };
 
-/// The requirement that is missing, as text after `skipped: needs`.
+/// The missing requirement of a client, which the test prints after `skipped: needs`.
 #[derive(Debug, thiserror::Error)]
 enum Needs {
     #[error(transparent)]

@@ -12,12 +12,13 @@ use mock_pki::Authority;
 use serde_json::{Value, json};
 use units::Span;
 
-/// Longest wait of a test: longer than a client's longest pause before it connects again (5 s), on a busy machine.
+/// Longest wait of a test: longer than the longest pause of a client before it connects again (5 s), with a margin for
+/// a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(40);
-/// Interval of checking a condition.
+/// Interval at which a waiting test checks its condition.
 pub const GLANCE: Duration = Duration::from_millis(20);
 
-/// The full name of the custom resource.
+/// The full name of the custom resource in all tests of clients.
 pub const PACKAGES: &str = "packages.longhaul.dev";
 
 pub struct World {
@@ -83,8 +84,8 @@ impl World {
         until("the subject has an open watch", async || self.server.traffic("subject").watches_open > 0).await;
     }
 
-    /// Begins a fault of watches of `resource`; returns its id, which its hits contain. A reset is momentary, because
-    /// it would otherwise also reset every new watch.
+    /// Begins a fault of watches of `resource`; returns its id, which its hits contain. The fault `reset` is momentary,
+    /// because with a duration it would also reset every new watch.
     pub fn begin(&mut self, name: Name, resource: &str, adapt: impl FnOnce(&mut Fault)) -> FaultId {
         self.next_fault += 1;
         let id = FaultId(self.next_fault);
@@ -97,7 +98,7 @@ impl World {
         id
     }
 
-    /// The subject's requests after the first `skip`, one line for each. Watches appear when they end.
+    /// The subject's requests after the first `skip` requests, one line for each. Watches appear when they end.
     pub fn story(&self, skip: usize) -> Vec<String> {
         let requests = self.server.requests();
         let subject = requests.iter().filter(|request| &*request.user == "subject");

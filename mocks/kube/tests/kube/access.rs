@@ -282,8 +282,8 @@ async fn roles_are_made_of_others_and_everybody_can_ask_for_theirs() {
     }
 }
 
-/// A user with the right to impersonate acts as another user, whose permissions then count. For a user without it, the
-/// message names the first right that is missing.
+/// A user with the right to impersonate acts as another user, whose permissions then count. For a user without that
+/// right, the error message names the first missing right.
 #[tokio::test]
 async fn somebody_acts_as_somebody_else() {
     let (_world, mut admin, mut guest) = guarded().await;

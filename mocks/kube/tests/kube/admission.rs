@@ -48,7 +48,7 @@ impl Webhook {
         Self::answering_together(script, 1).await
     }
 
-    /// A webhook that answers only when this many calls wait, which requires this many connections.
+    /// A webhook that answers only when `calls_together` calls are waiting, so the server must use as many connections.
     async fn answering_together(script: Script, calls_together: usize) -> Self {
         let gate = Arc::new(Barrier::new(calls_together));
         let authority = Authority::generate("webhook").unwrap();
@@ -164,7 +164,7 @@ async fn configure(world: &World, kind: &str, webhooks: Vec<Value>) -> (u16, Val
     client.post(&format!("/apis/admissionregistration.k8s.io/v1/{plural}"), &configuration).await
 }
 
-/// A world in which `/mutate` and `/validate` are called for these operations on these resources.
+/// A world in which the server calls the webhooks `/mutate` and `/validate` for one operation on the given resources.
 async fn asking(script: Script, operation: &str, groups: &[&str], resources: &[&str]) -> (World, Webhook) {
     let (world, hook) = (World::start().await, Webhook::start(script).await);
     let rule = json!({"operations": [operation], "apiGroups": groups, "apiVersions": ["*"], "resources": resources});
@@ -408,7 +408,7 @@ async fn older_reviews_are_sent_to_webhooks_that_want_them() {
     }
 }
 
-/// A condition that would run for ever makes its own request fail, but no other request.
+/// A match condition that would run for ever makes its own request fail, but no other request.
 #[tokio::test]
 async fn a_condition_without_end_stops_nobody_else() {
     let (world, hook) = (World::start().await, Webhook::start(allowing()).await);
@@ -495,8 +495,9 @@ async fn a_service_is_found_and_its_name_is_checked() {
     assert!(refused["message"].as_str().unwrap().contains("verify certificate"), "{refused}");
 }
 
-/// Two updates without a revision are admitted at the same time. The second one is repeated from the sent object and
-/// calls the webhook again; the webhook answers that call together with the creation of another object.
+/// Two updates without a revision are admitted at the same time. The server repeats the second update from the sent
+/// object and calls the webhook again; the webhook answers that call together with a call for the creation of another
+/// object.
 #[tokio::test]
 async fn an_update_that_was_overtaken_is_made_again() {
     let (world, hook) = (World::start().await, Webhook::answering_together(allowing(), 2).await);

@@ -99,7 +99,8 @@ async fn who_ended_a_watch_is_told() {
     }
 }
 
-/// The record contains the reason of a refused write and the name of a created object, which no other record has.
+/// The record of a user's requests contains the reason of a refused write and the name of a created object, which no
+/// other record has.
 #[tokio::test]
 async fn what_a_write_came_to_is_told_in_words() {
     let world = World::start().await;
@@ -213,7 +214,7 @@ async fn a_request_without_an_answer_is_told_when_it_is_over() {
     }
 }
 
-/// The requests of a client with an old token appear as requests of its user.
+/// The requests of a client with an old token appear as requests of the client's user.
 #[tokio::test]
 async fn requests_with_an_old_token_are_their_users() {
     let world = World::start().await;

@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Longest wait of a test step: long enough for every step, short enough to notice a hang.
+/// Longest wait for one step of a test: long enough for every step, and short enough that a hang is noticed.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server with two users, `subject` and `harness`.
@@ -37,7 +37,7 @@ pub struct Client {
     token: Option<String>,
     pub content_type: &'static str,
     pub accept: &'static str,
-    /// Headers in addition to those that every request has.
+    /// Headers that the client adds to those that every request has.
     pub more: &'static [(&'static str, &'static str)],
 }
 
@@ -96,7 +96,7 @@ impl World {
         self.client_at(address, Protocol::Http1, user).await
     }
 
-    /// A client of another endpoint, with this protocol.
+    /// A client of the endpoint at `address`, with the given protocol.
     pub async fn client_at(&self, address: SocketAddr, protocol: Protocol, user: &str) -> Client {
         self.connect(address, protocol, None).await.with_token(&format!("{user}-token"))
     }
@@ -225,7 +225,7 @@ impl Client {
 }
 
 impl Lines {
-    /// The next line as JSON: `Ok(None)` at a clean end, `Err` if the stream breaks.
+    /// The next line of the watch as JSON: `Ok(None)` at a clean end, `Err` if the stream breaks.
     pub async fn next(&mut self) -> Result<Option<Value>, hyper::Error> {
         tokio::time::timeout(PATIENCE, self.read()).await.expect("a line in time")
     }
@@ -266,7 +266,7 @@ impl Lines {
         }
     }
 
-    /// `(type, name, revision)` of the next line, which must exist.
+    /// `(type, name, revision)` of the next event, which must exist.
     pub async fn event(&mut self) -> (String, String, u64) {
         let line = self.next().await.unwrap().expect("one more line");
         let meta = &line["object"]["metadata"];
@@ -274,7 +274,7 @@ impl Lines {
         (line["type"].as_str().unwrap().to_owned(), meta["name"].as_str().unwrap_or_default().to_owned(), revision)
     }
 
-    /// Whether no line arrives for this long.
+    /// Whether no line arrives for the duration `so_long`.
     pub async fn is_silent(&mut self, so_long: Duration) -> bool {
         tokio::time::timeout(so_long, self.read()).await.is_err()
     }

@@ -44,7 +44,7 @@ impl Scene {
         self.world.server.faults().hits(ID)
     }
 
-    /// The descriptions of the hits since the last call.
+    /// The descriptions of the faults' hits since the last call.
     fn details(&self) -> Vec<String> {
         self.world.server.faults().take_hits().into_iter().map(|hit| hit.detail).collect()
     }

@@ -15,7 +15,7 @@ const V1: &str = "/apis/test.dev/v1/namespaces/default/foos";
 const V2: &str = "/apis/test.dev/v2/namespaces/default/foos";
 const STATUS_V2: &str = "/apis/test.dev/v2/namespaces/default/foos/a/status";
 
-/// The mistake that the conversion webhook makes next.
+/// The mistake that the conversion webhook makes in its next answers.
 type Plant = Arc<Mutex<&'static str>>;
 
 /// A world in which the resource `foos` has `spec.host` in v1, the stored version, and `spec.address` in v2.
@@ -61,7 +61,7 @@ impl Converted {
         made
     }
 
-    /// A watch, and its client, which must live as long as the watch is read.
+    /// A watch, and the watch's client, which must live as long as the test reads the watch.
     async fn watch(&self, path: &str) -> (Client, Lines) {
         let mut client = self.world.client(Protocol::Http1, "harness").await;
         let lines = client.watch(path).await;
@@ -350,8 +350,8 @@ async fn without_a_webhook_a_version_leaves_out_what_it_does_not_have() {
     assert_eq!(list["items"][0]["apiVersion"], json!("test.dev/v2"));
 }
 
-/// A watch ends when the definition of its resource changes, so that clients list again. A real server then makes a new
-/// cache.
+/// A watch ends when the definition of its resource changes, so that clients list again, as on a real server, which
+/// makes a new cache.
 #[tokio::test]
 async fn a_watch_ends_when_its_definition_changes() {
     let mut it = Converted::start().await;

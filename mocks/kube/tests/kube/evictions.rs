@@ -1,5 +1,5 @@
-//! Tests of evictions and `PodDisruptionBudget`s. No controller counts pods here; the tests write the budgets'
-//! statuses.
+//! Tests of evictions and `PodDisruptionBudget`s. No controller counts pods in these tests; the tests write the
+//! budgets' statuses themselves.
 
 use serde_json::{Value, json};
 

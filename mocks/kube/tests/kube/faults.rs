@@ -56,7 +56,7 @@ fn causes(error: &dyn std::error::Error) -> String {
     chain.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// Checks that a fault spares the harness's client: it lists, writes, and sees the change at once.
+/// Checks that a fault spares the harness's client: the client lists, writes, and sees the change at once.
 async fn harness_is_spared(world: &World, name: &str) {
     let mut client = world.client(Protocol::Http1, "harness").await;
     let (status, list) = client.get(PACKAGES).await;

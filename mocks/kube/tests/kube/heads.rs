@@ -1,4 +1,5 @@
-//! Tests of answers without a body, on both protocols. A client that gets a body there treats the connection as broken.
+//! Tests of answers without a body, on both protocols. A client that gets a body in such an answer treats the
+//! connection as broken.
 
 use http::{Method, header};
 use http_body_util::BodyExt as _;

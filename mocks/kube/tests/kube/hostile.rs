@@ -185,7 +185,7 @@ async fn defaults_cannot_make_a_small_object_larger_than_an_object_may_be() {
     assert_eq!(client.post(bombs, &bomb(10)).await.0, 201);
 }
 
-/// The server adds to numbers that clients send. The largest numbers must still get an answer.
+/// The server adds to numbers that clients send. A request with the largest numbers must still get an answer.
 #[tokio::test]
 async fn numbers_at_their_limits_are_answered() {
     let world = World::start().await;
@@ -225,9 +225,9 @@ async fn numbers_at_their_limits_are_answered() {
     assert!(matches!(writer.post(path, &lasts).await.0, 201 | 404 | 422));
 }
 
-/// A web page can make a browser connect here under the page's host name (DNS rebinding). The browser has neither the
-/// authority nor a token. Plain HTTP gets no answer, and over TLS no host name gives rights. So the server does not
-/// check host names, like kube-apiserver: clients come through tunnels and proxies with other names.
+/// A web page can make a browser connect to this server under the page's host name (DNS rebinding). The browser has
+/// neither the authority nor a token. Plain HTTP gets no answer, and over TLS no host name gives rights. So the server
+/// does not check host names, like kube-apiserver: clients come through tunnels and proxies with other names.
 #[tokio::test]
 async fn a_page_whose_name_leads_here_is_told_nothing() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -151,7 +151,7 @@ async fn nested_lists_and_keys_with_defaults_merge_and_go() {
     );
 }
 
-/// A manager that applies the status and the rest of an object has one entry for each.
+/// A manager that applies the status and the rest of an object has one `managedFields` entry for each.
 #[tokio::test]
 async fn a_manager_has_an_entry_for_each_subresource() {
     let (_world, mut client) = World::alone().await;

@@ -1,4 +1,4 @@
-//! Tests of watches: their events, their order and their end, and the harness's records about them.
+//! Tests of watches: the events, their order, the end of a watch, and the harness's records about watches.
 
 use std::time::{Duration, Instant};
 

@@ -28,7 +28,7 @@ const HEADERS: [(&str, &str); 5] = [
     ("Origin", "https://localhost"),
 ];
 
-/// The head of an answer in lower case, and the connection that follows it.
+/// The head of an answer in lower case, and the connection after that head.
 struct Answered {
     head: String,
     rest: Vec<u8>,
@@ -78,7 +78,7 @@ impl Socket {
         tokio::time::timeout(PATIENCE, self.0.next()).await.expect("a message in time")
     }
 
-    /// The next message as the server sent it, which must be an event.
+    /// The next WebSocket message as the server sent it, which must be an event.
     async fn raw(&mut self) -> String {
         match self.next().await {
             Some(Ok(Message::Text(text))) => text.as_str().to_owned(),

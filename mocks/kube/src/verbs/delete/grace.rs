@@ -1,6 +1,6 @@
 //! The grace period of a pod ("Pod Lifecycle", termination of pods).
 //!
-//! Owns whether a deletion waits, and how long. Only pods wait, and only those that a kubelet may have started.
+//! Owns the decision whether a deletion waits, and how long. Only pods that a kubelet may have started wait.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -14,15 +14,15 @@ use mock_objects::object;
 pub(super) enum Grace {
     /// The kind has no grace period.
     None,
-    /// The period begins with this many seconds, which may be 0.
+    /// The grace period begins with this many seconds, which may be 0.
     Begins(i64),
-    /// The period becomes shorter and has this many seconds.
+    /// The running grace period is shortened to this many seconds.
     Shortens(i64),
-    /// The period has already begun, and this deletion does not shorten it.
+    /// The grace period has already begun, and the new deletion does not shorten it.
     Pending,
 }
 
-/// How a deletion with `asked_s` seconds changes the grace period.
+/// How a deletion that asks for `asked_s` seconds changes the grace period of an object.
 pub(super) fn of(value: &Value, resource: &Resource, asked_s: Option<i64>) -> Grace {
     if resource.rules.ending != Ending::Graceful {
         return Grace::None;

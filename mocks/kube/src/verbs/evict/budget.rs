@@ -1,7 +1,8 @@
 //! The decision of a `PodDisruptionBudget` about the eviction of one pod ("Specifying a Disruption Budget for your
 //! Application", policy/v1).
 //!
-//! Owns which pods a budget selects, the decision, and the budget's new status. This module is pure; the caller writes.
+//! Owns the selection of pods by a budget, the decision, and the budget's new status. This module is pure; the caller
+//! writes the status.
 
 use http::StatusCode;
 use jiff::Timestamp;
@@ -11,16 +12,16 @@ use mock_objects::object;
 use mock_objects::selector::{from_label_selector, labels_match};
 use mock_objects::status::{About, Failure};
 
-/// Most pods in `disruptedPods` of a budget that its controller has not processed yet, as in the API.
+/// Maximum number of pods in `disruptedPods` of a budget that the controller has not processed yet, as in the API.
 const DISRUPTED_MAX: usize = 2000;
-/// Seconds that a client should wait if the controller has not processed a budget yet.
+/// Number of seconds that a client should wait before it evicts again if the controller has not processed a budget yet.
 const RETRY_AFTER_S: u64 = 10;
 const VIOLATED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 /// The error for a pod that several budgets select.
 pub(super) const SEVERAL: &str =
     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
 
-/// Whether budgets do not apply to a pod, because it does not run or is being deleted.
+/// Whether budgets do not apply to a pod, because the pod does not run or is being deleted.
 pub(super) fn is_unguarded(pod: &Value) -> bool {
     object::is_deleting(pod) || matches!(phase(pod), "Succeeded" | "Failed" | "Pending")
 }

@@ -1,7 +1,7 @@
 //! The content of a review before it is answered (Kubernetes API reference, `authorization.k8s.io` and
 //! `authentication.k8s.io`).
 //!
-//! Owns the form that webhooks see, and the refusal of invalid reviews. The module does no I/O.
+//! Owns the form of a review that webhooks see, and the refusal of invalid reviews. The module does no I/O.
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! The owners of the number of replicas, in an object and in its `Scale` (KEP-555, "Scale subresource").
 //!
-//! Owns mapping the owners from the object to the `Scale`, and back. This module must not decide conflicts.
+//! Owns mapping these field owners from the object to its `Scale`, and back. This module must not decide conflicts.
 
 use mock_objects::catalogue::{Resource, Scale};
 use mock_objects::object;
@@ -22,7 +22,7 @@ pub(super) fn of_scale(entries: &Value, resource: &Resource) -> Vec<Value> {
 
 /// Takes the number of replicas from managers of an object that no longer own it in its `Scale`, and gives it to
 /// managers that newly own it there. New owners wrote the object as `api_version`; `scale` contains the path of the
-/// number in that version.
+/// number of replicas in that version.
 pub(super) fn to_object(value: &mut Value, of_scale: &Value, resource: &Resource, api_version: &str, scale: &Scale) {
     let of_number = ["f:spec".to_owned(), "f:replicas".to_owned()];
     let new: Vec<&Value> = of_scale.as_array().into_iter().flatten().collect();
@@ -53,7 +53,7 @@ pub(super) fn to_object(value: &mut Value, of_scale: &Value, resource: &Resource
     }
 }
 
-/// The path of the number of replicas in the version of an entry.
+/// The path of the number of replicas in the version of a `managedFields` entry.
 fn steps(entry: &Value, resource: &Resource) -> Option<Vec<String>> {
     let version = resource.versions.iter().find(|version| entry["apiVersion"] == *version.api_version)?;
     Some(steps_to(&version.scale.as_ref()?.spec_replicas))
@@ -67,12 +67,12 @@ fn owns(fields: &Value, steps: &[String]) -> bool {
     steps.iter().try_fold(fields, |at, step| at.get(step)).is_some()
 }
 
-/// Whether two entries belong to the same manager; versions may differ.
+/// Whether two `managedFields` entries belong to the same manager; their versions may differ.
 fn is_same(one: &Value, other: &Value) -> bool {
     ["manager", "operation", "subresource"].iter().all(|key| one.get(key) == other.get(key))
 }
 
-/// Removes a path, and the objects that become empty.
+/// Removes a path from a set of fields, and the parents that become empty.
 fn take(fields: &mut Map<String, Value>, steps: &[String]) {
     let Some((step, below)) = steps.split_first() else { return };
     if below.is_empty() {

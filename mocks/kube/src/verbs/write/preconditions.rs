@@ -1,4 +1,4 @@
-//! The preconditions of a write: the uid and the version of the object that it names.
+//! The preconditions of a write: the uid and the version of the object that the write names.
 
 use http::Method;
 use mock_objects::object;
@@ -21,7 +21,8 @@ pub(super) fn unconditional(call: &Call, name: &str, value: &Value) -> Option<Fa
     Some(Failure::invalid(call.resource.about(name), &[cause]))
 }
 
-/// Whether a body names another uid than the stored object with this name; this conflict comes before other checks.
+/// Whether a body names another uid than the stored object of this name has. The server reports this conflict before
+/// all other errors.
 fn names_another(call: &Call, name: &str, uid: &str) -> bool {
     let current = call.cluster().get(&call.resource, call.namespace(), name);
     !uid.is_empty() && current.is_some_and(|current| *current.identity.uid != *uid)
@@ -34,7 +35,7 @@ pub(super) fn check_number(revision: &str) -> Result<(), Failure> {
     Err(Failure::plain(format!("strconv.ParseUint: parsing \"{revision}\": invalid syntax")))
 }
 
-/// Refuses an update that names the uid of another object; this check comes before all others.
+/// Refuses an update that names the uid of another object, before all other checks.
 pub(super) fn check_uid(value: &Value, current: &Version, call: &Call) -> Result<(), Failure> {
     let uid = object::meta(value, "uid");
     if uid.is_empty() || uid == &*current.identity.uid || is_patch(call) {

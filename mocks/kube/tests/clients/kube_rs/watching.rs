@@ -21,8 +21,8 @@ fn ways() -> [(&'static str, watcher::Config); 3] {
     ]
 }
 
-/// Faults that break watches. `None` means that the 410 comes in both forms alternately, first as HTTP status. A test
-/// below covers the HTTP status alone.
+/// Faults that break watches. `None` means that the 410 comes alternately as HTTP status and as `ERROR` event, first as
+/// HTTP status. Another test in this file covers the HTTP status alone.
 pub const TROUBLES: [(Name, Option<Form>); 3] =
     [(Name::WatchReset, None), (Name::Watch410, None), (Name::Watch410, Some(Form::Stream))];
 
@@ -30,7 +30,7 @@ pub const TROUBLES: [(Name, Option<Form>); 3] =
 #[derive(Default)]
 struct Belief {
     objects: BTreeMap<String, String>,
-    /// Objects between `Init` and `InitDone`, which then replace the whole state.
+    /// The objects since `Init`, which replace the whole state at `InitDone`.
     fresh: Option<BTreeMap<String, String>>,
     events: Vec<String>,
     errors: Vec<String>,
@@ -129,8 +129,8 @@ where
     }
 }
 
-/// If every 410 comes as an HTTP status, the server answers each repeated request correctly. kube 5.0.0 lists again
-/// only after an `ERROR` event; otherwise it requests the same revision with a back-off and gets no events.
+/// If every 410 comes as an HTTP status, the server answers each repeated request with 410. kube 5.0.0 lists again only
+/// after an `ERROR` event; after an HTTP 410, it requests the same revision with a back-off and gets no events.
 #[tokio::test]
 async fn a_410_as_http_status_alone_is_answered_truthfully_each_time() {
     let mut world = World::start().await;

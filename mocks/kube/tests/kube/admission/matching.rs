@@ -1,4 +1,5 @@
-//! Tests of which requests match a webhook, with edge cases of its rules, and of the content of reviews.
+//! Tests of which requests match a webhook, with edge cases of the webhook's rules, and of the content of
+//! `AdmissionReview`s.
 
 use std::sync::Arc;
 
@@ -144,7 +145,7 @@ async fn selectors_look_at_what_was_there_too() {
     assert!(hook.asked().contains(&"/spaces".to_owned()), "a deletion is judged by what is deleted");
 }
 
-/// Reviews contain the same facts about a request as those of a real server.
+/// An `AdmissionReview` contains the same facts about a request as that of a real server.
 #[tokio::test]
 async fn requests_say_what_the_real_ones_say() {
     let (world, hook) = (World::start().await, Webhook::start(allowing()).await);
@@ -200,7 +201,8 @@ async fn requests_say_what_the_real_ones_say() {
     );
 }
 
-/// A patch that changes nothing calls no webhook again. A refusal that has only a code gets the reason of that code.
+/// If a webhook returns a patch that changes nothing, no webhook is called again. A refusal by a webhook that has only
+/// a code gets the reason of that code.
 #[tokio::test]
 async fn a_patch_without_effect_asks_nobody_again() {
     let script: Script = Arc::new(|path, request| match path {

@@ -1,4 +1,4 @@
-//! Tests of the order of calls: webhooks run before and after the server's own checks, and before the store.
+//! Tests of the order in a write: mutating webhooks, the server's own checks, validating webhooks, the store.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn pod(name: &str) -> Value {
            "spec": {"containers": [{"name": "c", "image": "i"}]}})
 }
 
-/// The calls since the last call of this function, in order, with operation and name.
+/// The calls of the webhook since the last call of this function, in order, with operation and object name.
 fn asked(hook: &Webhook) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let one = |(uri, review): (String, Value)| {

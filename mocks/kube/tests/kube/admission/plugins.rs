@@ -1,4 +1,4 @@
-//! Tests of the server's admission plugins: their changes of pods and claims, and their refusals.
+//! Tests of the server's admission plugins: their changes to pods and volume claims, and their refusals.
 
 use super::*;
 

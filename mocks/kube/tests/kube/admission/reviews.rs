@@ -1,4 +1,4 @@
-//! Tests of creations that store nothing: reviews, and bindings in the older form.
+//! Tests of webhooks for creations that store nothing: reviews, and bindings in the older form `POST bindings`.
 
 use super::*;
 

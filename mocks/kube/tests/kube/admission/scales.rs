@@ -1,4 +1,4 @@
-//! Tests of webhooks for scale subresources: the objects in reviews, and the allowed changes.
+//! Tests of webhooks for scale subresources: the objects that webhooks see, and the changes that they may make.
 
 use super::*;
 
@@ -8,9 +8,9 @@ fn without_owners(scale: &Value) -> Value {
     scale
 }
 
-/// Reviews of a scale are those of kube-apiserver 1.20.2, except for the owners of newer versions. Webhooks never see
-/// the object. Mutating webhooks see the requested `Scale` of a PUT, validating ones the `Scale` of the resulting
-/// object.
+/// The `AdmissionReview` of a scale equals that of kube-apiserver 1.20.2, except for the field owners that newer
+/// versions have. Webhooks never see the scaled object. Mutating webhooks see the requested `Scale` of a PUT,
+/// validating webhooks the `Scale` of the resulting object.
 #[tokio::test]
 async fn a_scale_is_shown_as_a_scale_and_may_be_changed() {
     let script: Script = Arc::new(|path, request| match path {

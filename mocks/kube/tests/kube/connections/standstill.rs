@@ -9,7 +9,7 @@ use super::frames::Raw;
 use super::{ID, RESOURCE, Scene, at_once, until};
 use crate::client::Protocol;
 
-/// A wait that is long enough for loopback and short enough for a test.
+/// A wait that is long enough for bytes over loopback and short enough for a test.
 const MOMENT: Duration = Duration::from_millis(100);
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Tests of the faults that end a stream, and of when they end it.
+//! Tests of the faults that end the stream of a watch, and of the time at which they end it.
 
 use mock_faults::{Code, Fault, FaultId, Http2Code, Name, Nth, Then, When};
 use serde_json::json;
@@ -36,8 +36,8 @@ async fn a_stream_ends_cleanly_and_a_new_one_works() {
     }
 }
 
-/// A momentary fault ends the watches that are open when it begins, and no later ones, however long the fault stays
-/// active. A fault with a duration also ends later ones.
+/// A momentary fault ends the watches that are open when it begins, and no later watches, however long the fault stays
+/// active. A fault with a duration also ends later watches.
 #[tokio::test]
 async fn a_moment_strikes_what_is_open_and_nothing_that_comes_later() {
     let world = crate::client::World::aimed().await;

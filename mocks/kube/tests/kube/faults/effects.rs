@@ -259,7 +259,7 @@ async fn live_events_come_before_the_end_of_the_initial_ones() {
     }
 }
 
-/// A line that fits into one piece is sent unchanged and counts no hit.
+/// If a fault sends lines in pieces, a line that fits into one piece is sent unchanged and counts no hit.
 #[tokio::test]
 async fn what_fits_one_piece_is_no_hit() {
     let world = with(&fault(Name::Split).set("bytes", Bytes(64 << 10))).await;

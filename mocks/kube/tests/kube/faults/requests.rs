@@ -13,7 +13,7 @@ use crate::client::{Protocol, World};
 use crate::{PACKAGES, package, revision};
 
 const BOTH: [Protocol; 2] = [Protocol::Http1, Protocol::Http2];
-/// A delay that is short enough for a test and long enough to differ from none.
+/// A delay of answers that is short enough for a test and long enough to be measured.
 const LATE: Duration = Duration::from_millis(150);
 
 fn on(name: Name, on: On) -> Fault {

@@ -1,4 +1,5 @@
-//! Tests of the faults that show a state other than the present one: old, compacted, in pieces, or in another order.
+//! Tests of the faults that show a state of the store other than the present one: old, compacted, in pieces, or in
+//! another order.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Tests of which requests become a WebSocket, and of the answers to other requests.
+//! Tests of which requests become a WebSocket, and of the answers to requests that do not.
 
 use tokio::io::AsyncReadExt as _;
 
