@@ -1,4 +1,4 @@
-//! The catalogue of resources: built-in ones and those of `CustomResourceDefinition`s.
+//! The catalogue of resources: built-in resources and those of `CustomResourceDefinition`s.
 //!
 //! Owns names, scopes, versions, subresources and selectable fields. A catalogue must not contain objects. A catalogue
 //! never changes: a new or removed definition makes a new catalogue, so that each request sees one consistent
@@ -25,7 +25,7 @@ pub struct Resource {
     pub id: ResourceId,
     /// The API group; empty for the core group.
     pub group: Arc<str>,
-    /// The versions, the most preferred first.
+    /// The versions of the resource; the preferred version is first.
     pub versions: Vec<Served>,
     /// The plural name, which paths contain.
     pub plural: Arc<str>,
@@ -45,13 +45,13 @@ pub struct Resource {
     pub full_name: Arc<str>,
     /// The fields that field selectors may name, in addition to `metadata.name` and `metadata.namespace`.
     pub fields: Vec<Field>,
-    /// Whether objects are answered immediately and never stored, as reviews are.
+    /// Whether the server answers objects immediately and never stores them, as with reviews.
     pub virtual_only: bool,
     /// Whether the resource shows the objects of another built-in resource, with the same number, in another form.
     pub mirrors: bool,
     /// The version in which objects are stored.
     pub storage: Arc<str>,
-    /// Whether stored objects may lack present defaults of their definition, because they are older.
+    /// Whether stored objects may lack defaults of their definition, because the objects are older than the defaults.
     pub late_defaults: bool,
     /// The conversion between versions; without one, versions differ only in `apiVersion`.
     pub conversion: Option<Conversion>,
@@ -116,13 +116,13 @@ pub struct Column {
 pub struct Field {
     /// The name of the field in a selector.
     pub label: Arc<str>,
-    /// JSON pointers to the value; the first one that exists in the object counts.
+    /// JSON pointers to the value; the first pointer that exists in the object counts.
     pub pointers: Vec<String>,
-    /// The value if the field is absent.
+    /// The value that a selector finds if the field is absent.
     pub unset: &'static str,
 }
 
-/// An API group and version; together with the plural they identify a resource in a URL.
+/// An API group and version, which together with the plural identify a resource in a URL.
 type GroupVersion = (Arc<str>, Arc<str>);
 
 /// All resources.
@@ -161,8 +161,8 @@ impl Resource {
         self.conversion.as_ref().is_some_and(other)
     }
 
-    /// The resource for requests in `version`. If objects are converted, this version takes the place of the storage
-    /// version.
+    /// The resource for requests in `version`. If objects are converted, `version` replaces the storage version in the
+    /// returned resource.
     pub fn in_version(self: &Arc<Self>, version: &str) -> Arc<Self> {
         if self.conversion.is_none() || *self.storage == *version {
             return self.clone();
@@ -258,7 +258,7 @@ impl Catalogue {
         self.by_id(*self.numbers.get(full_name)?)
     }
 
-    /// The resource with this `apiVersion` and `kind`, as an owner reference names them.
+    /// The resource with the `apiVersion` and `kind` of an owner reference.
     pub fn by_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
         let (group, _) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         self.iter().find(|resource| &*resource.group == group && &*resource.kind == kind)

@@ -1,8 +1,8 @@
 //! Converts objects between the versions and APIs in which they are served.
 //!
-//! Owns when an object is converted; its `Kind` says how. Custom resources without a conversion
-//! webhook get only another `apiVersion` here. Objects of other custom resources are converted by webhooks before this
-//! code gets them.
+//! Owns the decision when an object is converted; its `Kind` contains the conversion functions. Custom resources
+//! without a conversion webhook get only another `apiVersion` here. Objects of other custom resources are converted by
+//! webhooks before this code gets them.
 
 use serde_json::Value;
 

@@ -1,6 +1,7 @@
 //! Defaults that the real server and its built-in admission plugins fill in, as far as clients and people rely on them.
 //!
-//! Owns when defaults are filled in; the object's `Kind` says which ones. This module must not validate.
+//! Owns the times at which defaults are filled in; the object's `Kind` contains the defaults. This module must not
+//! validate.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -15,8 +16,8 @@ pub fn apply(value: &mut Value, resource: &Resource, now: Timestamp) {
     prepared(value, resource);
 }
 
-/// Fills in the defaults of a new object that need its name and uid; admission webhooks may have changed the object
-/// before.
+/// Fills in the defaults of a new object that depend on its name and uid, after admission webhooks may have changed the
+/// object.
 pub fn prepared(value: &mut Value, resource: &Resource) {
     (resource.rules.named)(value);
 }

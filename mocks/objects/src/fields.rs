@@ -5,7 +5,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-/// `metadata` as a map, which is created if absent.
+/// `metadata` as a map; creates an empty map if `metadata` is absent.
 #[inline]
 pub fn metadata(value: &mut Value) -> &mut Map<String, Value> {
     if !value.is_object() {
@@ -19,7 +19,7 @@ pub fn metadata(value: &mut Value) -> &mut Map<String, Value> {
     object.get_mut("metadata").and_then(Value::as_object_mut).expect("made an object above")
 }
 
-/// A text field of `metadata`; empty if absent.
+/// The text in the field `key` of `metadata`; empty if the field is absent.
 #[inline]
 pub fn meta<'a>(value: &'a Value, key: &str) -> &'a str {
     value["metadata"][key].as_str().unwrap_or_default()
@@ -59,7 +59,7 @@ pub fn each(value: &mut Value, list: &str, mut change: impl FnMut(&mut Value)) {
     }
 }
 
-/// Sets an absent list to `null`, as the real server's types show it.
+/// Sets an absent list to `null`, as the real server's types show absent lists.
 pub fn shown_empty(value: &mut Value, path: &[&str], list: &str) {
     set(value, path, list, Value::Null);
     let at = path.iter().try_fold(&mut *value, |at, part| at.get_mut(*part));

@@ -10,7 +10,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Most paths of duplicate fields that are collected, as in the real decoder.
+/// Maximum number of paths of duplicate fields that are collected, as in the real decoder.
 const PATHS_MAX: usize = 100;
 
 /// Parses a body; returns the value and the paths of duplicate fields.
@@ -27,7 +27,7 @@ pub fn read(bytes: &[u8]) -> Result<(Value, Vec<String>), serde_json::Error> {
     Ok((value, paths))
 }
 
-/// Builds the value of a body, and notes whether a field is duplicate.
+/// Builds the value of a body, and notes whether any field is duplicate.
 #[derive(Clone, Copy)]
 struct Reader<'a> {
     twice: &'a Cell<bool>,

@@ -1,8 +1,8 @@
 //! The built-in kinds: each is one static of the type `Kind`.
 //!
 //! Owns the list of kinds. Each kind has a file with its names, versions, types, defaults, rules and columns. All other
-//! code reads a `Kind` and compares no names. Names, short names and scopes are those of `kubectl api-resources`
-//! against Kubernetes 1.3x. A kind does no I/O and knows neither the catalogue nor its callers.
+//! code reads a `Kind` and does not compare names of kinds. Names, short names and scopes are those of `kubectl
+//! api-resources` against Kubernetes 1.3x. A kind does no I/O and knows neither the catalogue nor its callers.
 
 mod at;
 mod causes;

@@ -26,7 +26,7 @@ pub use content::{check as check_content, check_update};
 pub use names::{check_finalizers_of_deleted, check_label_key, check_name, check_texts};
 pub use unknown::drop_unknown;
 
-/// Most bytes of data in a `ConfigMap` or `Secret` (Kubernetes documentation, "`ConfigMaps`": 1 MiB).
+/// Maximum number of bytes of data in a `ConfigMap` or `Secret` (Kubernetes documentation, "`ConfigMaps`": 1 MiB).
 const DATA_MAX_BYTES: usize = 1_048_576;
 
 /// Random values for a new object.
@@ -170,7 +170,8 @@ pub fn carry_over(value: &mut Value, old: &Value, resource: &Resource, served: &
     }
 }
 
-/// Increments the generation if more than the status changed. A second call does not increment it again.
+/// Increments `metadata.generation` if more than the status changed. A second call does not increment the generation
+/// again.
 pub fn count_generation(value: &mut Value, old: &Value, resource: &Resource, served: &Served, status_only: bool) {
     if resource.rules.generation == Generation::None || status_only {
         return;
@@ -237,7 +238,7 @@ pub fn identity(value: &Value, resource: &Resource) -> Identity {
     }
 }
 
-/// Checks the size limits of the object, not those of the request.
+/// Checks the size limits of the stored object, not those of the request.
 pub fn check_size(value: &Value, resource: &Resource) -> Result<(), Failure> {
     // Nearly every object is so small that its exact size does not matter.
     let bytes = if bytes_at_most(value) > OBJECT_MAX_BYTES { serialised_bytes(value) } else { 0 };
@@ -263,7 +264,7 @@ pub fn check_size(value: &Value, resource: &Resource) -> Result<(), Failure> {
     Ok(())
 }
 
-/// An upper bound of the serialised size in bytes, without serialising.
+/// An upper bound of a value's serialised size in bytes, which is computed without serialising.
 fn bytes_at_most(value: &Value) -> usize {
     // A control character becomes `\u0000`; quotes, a colon and a comma are added.
     let text = |text: &str| text.len() * 6 + 4;
@@ -276,7 +277,7 @@ fn bytes_at_most(value: &Value) -> usize {
     }
 }
 
-/// The serialised size in bytes, counted without storing the text.
+/// The serialised size of a value in bytes, counted without storing the text.
 fn serialised_bytes(value: &Value) -> usize {
     struct Counter(usize);
     impl std::io::Write for Counter {
@@ -337,7 +338,7 @@ mod tests {
     }
 
     proptest! {
-        /// The upper bound is never below the serialised size, so every object that is too large is counted exactly.
+        /// The upper bound is never below the serialised size, so no object that is too large passes the cheap check.
         #[test]
         fn the_bound_is_above_the_size(value in json(), text in "\\PC{0,9}[\u{0}-\u{1f}]{0,9}", number in any::<f64>()) {
             let value = json!({ text.clone(): value, "text": [text, "\u{1}\"\\"], "number": number, "least": i64::MIN });

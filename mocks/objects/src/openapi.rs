@@ -1,4 +1,4 @@
-//! The OpenAPI documents, as far as `kubectl` needs them.
+//! The OpenAPI documents of the server, as far as `kubectl` needs them.
 //!
 //! Owns `/openapi/v3` and `/openapi/v2`. The documents list every path with its kind and query parameters, which
 //! `kubectl` reads before it writes. The documents also contain the schemas of all types, which `kubectl explain`

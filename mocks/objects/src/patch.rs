@@ -28,12 +28,12 @@ pub use tracking::track;
 const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
 const ACCEPTED_BUILTIN: &str = "application/json-patch+json, application/merge-patch+json, \
                                 application/strategic-merge-patch+json, application/apply-patch+yaml";
-/// Most operations of one JSON patch, as in kube-apiserver.
+/// Maximum number of operations of one JSON patch, as in kube-apiserver.
 const OPERATIONS_MAX: usize = 10_000;
 
 /// Fields that an operation of a JSON patch may have (RFC 6902, 4).
 const OPERATION: &[&str] = &["op", "path", "from", "value"];
-/// Most unknown fields of operations that are collected, as in the real decoder.
+/// Maximum number of unknown fields of operations that are collected, as in the real decoder.
 const NOTED_MAX: usize = 100;
 
 /// The media type of server-side apply.
@@ -52,8 +52,8 @@ pub enum Patch {
 }
 
 impl Patch {
-    /// Decodes a body by its content type; strategic merge patches exist only for built-in types. Also returns the
-    /// findings of `fieldValidation` about the patch itself, with the real server's messages.
+    /// Decodes a body by its content type; strategic merge patches exist only for built-in types. Also returns messages
+    /// about unknown and duplicate fields of the patch itself, as in the real server.
     pub fn decode(content_type: &str, bytes: &Bytes, strategic: bool) -> Result<(Self, Vec<String>), Failure> {
         let wrong = |error: serde_json::Error| Failure::bad_request(format!("error decoding patch: {error}"));
         let media = content_type.split(';').next().unwrap_or_default().trim();

@@ -18,13 +18,13 @@ pub use encode::{encode, encode_event};
 
 /// The media type of the encoding.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
-/// The first bytes of every body ("Kubernetes API concepts", protobuf encoding).
+/// The first bytes of every protobuf body ("Kubernetes API concepts", protobuf encoding).
 const MAGIC: &[u8] = b"k8s\0";
-/// Deepest nesting of messages. Real objects nest about ten deep; schemas in definitions add two for every level of
-/// fields.
+/// Deepest nesting of messages. Real objects nest about ten deep; schemas in definitions nest two messages for every
+/// level of fields.
 const DEPTH_MAX: usize = 64;
 
-/// Fields that older clients send and that are ignored: `clusterName`, which was removed in 1.24.
+/// Fields that older clients send and that the server ignores: `clusterName`, which Kubernetes 1.24 removed.
 const RETIRED: &[(&str, u64)] = &[("ObjectMeta", 15)];
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -55,7 +55,7 @@ pub enum Error {
     /// The tables do not contain a field of the object to encode.
     #[error("{field} of {message} has no number in protobuf")]
     NoNumber { message: String, field: String },
-    /// A text is not UTF-8.
+    /// A text in the body is not UTF-8.
     #[error("a text is not UTF-8")]
     Text,
     /// Messages are nested more deeply than allowed.
@@ -161,7 +161,8 @@ fn put(
     Ok(())
 }
 
-/// Whether a value is zero. Fields that are not optional are always on the wire, and JSON omits their zero values.
+/// Whether a value is zero. Fields that are not optional are always in a protobuf body, and JSON omits their zero
+/// values.
 fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -212,7 +213,7 @@ fn double(number: f64) -> Value {
     Value::from(number)
 }
 
-/// The value of a message that wraps one of several alternatives: the schema, if it has one.
+/// The value of a message that wraps one of several alternatives: the schema, if the message has one.
 fn either(mut message: Map<String, Value>) -> Value {
     let schema = message.remove("schema");
     schema.or_else(|| message.into_iter().next().map(|(_, other)| other)).unwrap_or(Value::Bool(false))
@@ -271,7 +272,7 @@ fn text(bytes: &[u8]) -> Result<String, Error> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads the next field; `None` at the end.
+    /// Reads the next field of a message; `None` at the end of the message.
     fn field(&mut self) -> Result<Option<(u64, Wire<'a>)>, Error> {
         if self.0.is_empty() {
             return Ok(None);

@@ -28,7 +28,7 @@ pub struct Schema {
     kind: Kind,
     nullable: bool,
     default: Option<Value>,
-    /// Most bytes of JSON that the defaults can add to an object.
+    /// Maximum number of bytes of JSON that the schema's defaults can add to an object.
     default_bytes: usize,
     properties: Vec<(String, Schema)>,
     required: Vec<String>,
@@ -41,7 +41,7 @@ pub struct Schema {
     list: ListType,
     /// `x-kubernetes-map-type: atomic`: the object is replaced as a whole.
     one_value: bool,
-    /// Whether unknown fields are kept.
+    /// Whether unknown fields are kept (`x-kubernetes-preserve-unknown-fields`).
     preserves: bool,
     /// Whether the value is an object with `apiVersion`, `kind` and `metadata`.
     embedded: bool,
@@ -88,12 +88,12 @@ enum ListType {
     Map(Vec<String>),
 }
 
-/// How the items of two lists are matched.
+/// How the items of an old and a new list are matched.
 #[derive(Debug)]
 pub enum Merge<'a> {
     /// Items match if these keys have equal values; each key has its default.
     ByKeys(Vec<(&'a str, Option<&'a Value>)>),
-    /// Items match if they are equal.
+    /// Items match if they are equal, as in a set.
     Set,
     /// Items are not matched: the list is replaced as a whole.
     Atomic,
@@ -139,7 +139,7 @@ struct Bounds {
 }
 
 impl Schema {
-    /// The schema of the field at a path of names; the path cannot lead through items of lists.
+    /// The schema of the field at a path of field names; the path cannot lead through items of lists.
     pub fn below(&self, path: &[&str]) -> Option<&Self> {
         path.iter().try_fold(self, |mut at, name| {
             while let Some(items) = &at.items {
@@ -173,8 +173,8 @@ impl Schema {
     }
 
     /// Fills in the defaults of absent fields. A field that is `null` but not nullable counts as absent, and is removed
-    /// if it has no default. Stops if the defaults alone are larger than an object may be: every item of a list may
-    /// have a default, so twenty kilobytes could become gigabytes.
+    /// if it has no default. The method stops if the defaults alone are larger than an object may be: every item of a
+    /// list may have a default, so twenty kilobytes could become gigabytes.
     pub fn fill(&self, value: &mut Value) -> Result<(), Overgrown> {
         self.fill_within(value, &mut { OBJECT_MAX_BYTES })
     }

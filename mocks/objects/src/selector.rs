@@ -1,7 +1,7 @@
 //! Label and field selectors of requests.
 //!
-//! Owns their grammar (Kubernetes documentation, "Labels and Selectors" and "Field Selectors"), and matching them with
-//! the facts in the store, which needs no JSON parsing.
+//! Owns the grammar of selectors (Kubernetes documentation, "Labels and Selectors" and "Field Selectors"), and matching
+//! selectors with the facts about objects in the store, which needs no JSON parsing.
 
 mod labels;
 

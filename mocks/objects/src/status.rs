@@ -1,6 +1,6 @@
 //! `Status` objects: all errors of the API, in the form and with the messages of a real server.
 //!
-//! Owns the texts, because kubectl and client libraries search for some of them. Sources: the forms that
+//! Owns the texts of errors, because kubectl and client libraries search for some of them. Sources: the forms that
 //! `k8s.io/apimachinery/pkg/api/errors` documents, and answers of a real kube-apiserver.
 
 use std::fmt::Display;
@@ -118,12 +118,12 @@ impl Failure {
         Self::new(StatusCode::NOT_FOUND, "", "404 page not found\n")
     }
 
-    /// Whether the body of the answer is only the message.
+    /// Whether the body of the answer is only the message as plain text, not a `Status`.
     pub fn is_plain_text(&self) -> bool {
         self.code == StatusCode::NOT_FOUND && self.reason.is_empty()
     }
 
-    /// An error of the real server's storage, which is a 500 without a reason.
+    /// An error of the real server's storage: status 500 without a reason.
     pub fn plain(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
     }
@@ -160,7 +160,7 @@ impl Failure {
         Self::conflict(about, why)
     }
 
-    /// HTTP status 422; `about.kind` is the kind here, not the plural name.
+    /// HTTP status 422; `about.kind` is the kind, not the plural name.
     pub fn invalid(about: About<'_>, causes: &[Cause]) -> Self {
         let kind =
             if about.group.is_empty() { about.kind.to_owned() } else { format!("{}.{}", about.kind, about.group) };
@@ -229,7 +229,7 @@ impl Failure {
         failure
     }
 
-    /// [`Self::from_the_future`] in the form of servers before 1.18, which only the message identifies.
+    /// [`Self::from_the_future`] in the form of servers before 1.18, which clients recognise only by the message.
     pub fn from_the_future_in_words(requested: u64, current: u64) -> Self {
         let mut failure = Self::from_the_future(requested, current);
         failure.details = Some(json!({"retryAfterSeconds": 1}));

@@ -1,7 +1,8 @@
 //! The columns of `kubectl get`.
 //!
 //! Owns the columns of each resource and the cells of objects. Custom resources define their columns
-//! (`additionalPrinterColumns`). Built-in resources have those of a real server, with the names of 1.33.
+//! (`additionalPrinterColumns`). Built-in resources have the columns of a real server, with the names of Kubernetes
+//! 1.33.
 
 mod jsonpath;
 

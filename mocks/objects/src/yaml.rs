@@ -1,7 +1,7 @@
 //! The YAML reader for request bodies; it also finds duplicate fields.
 //!
 //! Owns the rule for duplicates: of fields with the same name, the last one counts, as in a real server's decoder. The
-//! reader reports the earlier ones with the real server's messages. A body without duplicates is parsed only once.
+//! reader reports duplicate fields with the real server's messages. A body without duplicates is parsed only once.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -13,7 +13,7 @@ use serde_saphyr::{DuplicateKeyPolicy, Options, Spanned};
 
 use super::json::passes_by;
 
-/// Most duplicate fields that are collected, as for JSON bodies.
+/// Maximum number of duplicate fields that are collected, as for JSON bodies.
 const TWICE_MAX: usize = 100;
 
 /// Parses a body; returns the value, and `line 5: key "a" already set in map` for every duplicate field.
@@ -32,7 +32,7 @@ pub fn read(text: &str) -> Result<(Value, Vec<String>), serde_saphyr::Error> {
     Ok((value, twice.into_inner()))
 }
 
-/// Collects the duplicate fields.
+/// Collects the duplicate fields of a body.
 #[derive(Clone, Copy)]
 struct Finder<'a> {
     twice: &'a RefCell<Vec<String>>,

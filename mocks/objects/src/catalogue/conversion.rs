@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::status::Cause;
 
-/// The name of the webhook's field in error messages: a real server takes it from its internal type.
+/// The name of the webhook's field in error messages, which a real server takes from its internal type.
 const CLIENT: &str = "spec.conversion.webhookClientConfig";
 const REVIEWS: &str = "spec.conversion.conversionReviewVersions";
 
@@ -31,7 +31,7 @@ pub struct Webhook {
 }
 
 impl Conversion {
-    /// The conversion of a valid definition; `None` if the versions differ only in their names.
+    /// The conversion in a valid definition; `None` if the versions differ only in their names.
     pub(super) fn read(crd: &Value, stored: &str) -> Option<Self> {
         let conversion = &crd["spec"]["conversion"];
         let webhook = (conversion["strategy"] == "Webhook").then(|| Webhook {

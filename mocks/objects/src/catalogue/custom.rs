@@ -1,6 +1,6 @@
 //! Reads resources from `CustomResourceDefinition`s (apiextensions.k8s.io/v1).
 //!
-//! Owns reading and checking a definition; `conversion` reads how its versions are converted.
+//! Owns reading and checking a definition; `conversion` reads its field `spec.conversion`.
 
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ pub fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {
     })
 }
 
-/// The errors in the names of a definition, which URLs contain.
+/// The errors in the names that a definition gives its resource, such as the plural.
 fn names(crd: &Value) -> Vec<Cause> {
     let is_label = |text: &str| {
         let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
@@ -182,7 +182,7 @@ fn column(raw: &Value) -> Column {
     }
 }
 
-/// `selectableFields` of all versions, without repetitions.
+/// The `selectableFields` of all versions of a definition, without repetitions.
 fn fields(versions: &[&Value]) -> Vec<Field> {
     let mut fields: Vec<Field> = Vec::new();
     for raw in versions.iter().flat_map(|version| version["selectableFields"].as_array().into_iter().flatten()) {

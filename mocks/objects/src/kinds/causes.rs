@@ -1,4 +1,4 @@
-//! The texts of error causes that several kinds share.
+//! The texts of causes in `Invalid` errors that several kinds share.
 
 use std::fmt::Display;
 
@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::at::At;
 use crate::status::Cause;
 
-/// Most causes for one object. A body of 3 MiB could have a million errors, each with its text.
+/// Maximum number of causes for one object. A body of 3 MiB could have a million errors, each with its text.
 const CAUSES_MAX: usize = 1000;
-/// How often an invalid text is shown, if it has several errors. Without a limit, the answer would grow with the square
+/// Maximum number of causes that quote the same invalid text. Without this limit, the answer would grow with the square
 /// of the text's length.
 pub(crate) const REPEATED_MAX: usize = 10;
 
@@ -27,7 +27,7 @@ pub(crate) trait Refuse {
         self.refuse("FieldValueInvalid", at, format!("Invalid value: {text:?}: {why}"));
     }
 
-    /// Adds one cause for each fault of an invalid text.
+    /// Adds one cause for each error in an invalid text.
     fn faults(&mut self, at: At<'_>, text: &str, faults: Vec<String>) {
         for fault in faults {
             self.invalid_text(at, text, &fault);
@@ -43,7 +43,7 @@ pub(crate) trait Refuse {
         self.refuse("FieldValueForbidden", at, format!("Forbidden: {why}"));
     }
 
-    /// Adds a cause for a text that is none of the known ones.
+    /// Adds a cause for a text that is none of the texts in `known`.
     fn unsupported(&mut self, at: At<'_>, text: &str, known: &[&str]) {
         let known = known.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>().join(", ");
         self.refuse("FieldValueNotSupported", at, format!("Unsupported value: {text:?}: supported values: {known}"));
@@ -72,7 +72,7 @@ pub(crate) trait Refuse {
         }
     }
 
-    /// Refuses a number outside the bounds `least` and `most`, which are inclusive.
+    /// Refuses a number below `least` or above `most`.
     fn within(&mut self, at: At<'_>, number: Option<i64>, (least, most): (i64, i64)) {
         if let Some(number) = number.filter(|number| !(least..=most).contains(number)) {
             self.invalid(at, &number, &format!("must be between {least} and {most}, inclusive"));

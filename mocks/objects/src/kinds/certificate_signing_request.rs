@@ -36,7 +36,7 @@ pub(super) const CERTIFICATE_SIGNING_REQUEST: Kind = Kind {
     ..Kind::cluster("certificates.k8s.io", &["v1"], "certificatesigningrequests", "CertificateSigningRequest")
 };
 
-/// Writes the subresource `approval`: it sets all conditions, labels and annotations, and keeps other fields.
+/// Writes the subresource `approval`: replaces all conditions, labels and annotations, and keeps other fields.
 fn write_approval(request: &mut Value, sent: &Value) {
     for key in ["labels", "annotations"] {
         let (meta, given) = (metadata(request), sent["metadata"][key].clone());
@@ -79,7 +79,7 @@ fn conditions(request: &Value) -> Vec<Value> {
     request.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default()
 }
 
-/// Takes over the conditions of decisions, and keeps all other conditions.
+/// Copies the conditions `Approved` and `Denied` from another version of the request, and keeps all other conditions.
 fn decided(request: &mut Value, from: &Value) {
     let is_decision = |condition: &Value| matches!(condition["type"].as_str(), Some("Approved" | "Denied"));
     let mut all: Vec<Value> = conditions(request).into_iter().filter(|condition| !is_decision(condition)).collect();

@@ -1,4 +1,4 @@
-//! `ConfigMap`: settings that are not secret. The rules for its keys also apply to `Secret`.
+//! `ConfigMap`: settings that are not secret. The rules for the keys of a `ConfigMap` also apply to a `Secret`.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub(super) const CONFIG_MAP: Kind = Kind {
     ..Kind::namespaced("", &["v1"], "configmaps", "ConfigMap")
 };
 
-/// Longest key of a `ConfigMap` or `Secret`: keys can be file names.
+/// Longest key of a `ConfigMap` or `Secret` in characters: keys can be file names.
 const KEY_MAX_CHARS: usize = 253;
 
 fn check(value: &Value, causes: &mut Causes) {

@@ -70,7 +70,7 @@ fn check(value: &Value, causes: &mut Causes) {
     }
 }
 
-/// Refuses a name that is too long: the names of its jobs append a time.
+/// Refuses a name that is too long: the names of a cron job's jobs append a time to it.
 fn check_new(value: &Value, causes: &mut Causes) {
     let name = meta(value, "name");
     if name.len() > NAME_MAX_BYTES {
@@ -99,7 +99,8 @@ fn time_zone(zone: &str, causes: &mut Causes) {
     }
 }
 
-/// Why a text is not a schedule of five fields or a keyword for one. The content of the fields is checked only roughly.
+/// Why a text is neither a schedule of five fields nor a keyword for a schedule. The content of the fields is checked
+/// only roughly.
 fn not_a_schedule(text: &str) -> Option<String> {
     if let Some(word) = text.strip_prefix('@') {
         let known = ["yearly", "annually", "monthly", "weekly", "daily", "midnight", "hourly"];

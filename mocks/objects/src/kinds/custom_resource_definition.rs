@@ -59,7 +59,7 @@ pub(super) const CUSTOM_RESOURCE_DEFINITION: Kind = Kind {
     ..Kind::cluster("apiextensions.k8s.io", &["v1"], "customresourcedefinitions", "CustomResourceDefinition")
 };
 
-/// Sets a definition to established at once; a real server waits for other components.
+/// Sets the condition `Established` of a definition at once; a real server waits for other components.
 fn establish(crd: &mut Value, now: Timestamp) {
     let names = &crd["spec"]["names"];
     let kind = names["kind"].as_str().unwrap_or_default().to_owned();

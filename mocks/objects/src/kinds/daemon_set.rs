@@ -38,7 +38,7 @@ pub(super) const DAEMON_SET: Kind = Kind {
     ..Kind::namespaced("apps", &["v1"], "daemonsets", "DaemonSet")
 };
 
-/// The annotation that replaced a removed field, the generation of a `DaemonSet`'s template.
+/// The annotation with the generation of a `DaemonSet`'s template, which replaced a removed field.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 fn defaults(value: &mut Value) {

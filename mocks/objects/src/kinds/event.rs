@@ -76,7 +76,8 @@ pub(super) const EVENTS_EVENT: Kind = Kind {
     ..Kind::namespaced("events.k8s.io", &["v1"], "events", "Event")
 };
 
-/// Field owners name fields as in the version that the client used; fields that no client set have no owner.
+/// How to remove and restore the fields of an event that no client set. `managedFields` names fields as in the version
+/// that the client used; fields that no client set have no owner.
 const BARE: Option<Bare> = Some(Bare { unfill: forms::unfill, fill: forms::fill });
 
 /// The columns of events in their special order: the name is last.

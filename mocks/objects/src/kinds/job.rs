@@ -49,7 +49,7 @@ pub(super) const JOB: Kind = Kind {
 
 pub(super) use check::check_spec;
 
-/// Labels that identify the pods of a job: the present label, and the one before Kubernetes 1.27.
+/// Labels that identify the pods of a job: the present label, and the label before Kubernetes 1.27.
 const OF_JOB: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-uid"];
 
 const NAME_OF_JOB: [&str; 2] = ["batch.kubernetes.io/job-name", "job-name"];
@@ -86,7 +86,7 @@ pub(super) fn fill_policy(value: &mut Value, at: &str) {
     });
 }
 
-/// Sets the selector of a job and the labels of its pods to the job's uid, unless `manualSelector` is set.
+/// Sets the selector of a job and the labels of the job's pods to the job's uid, unless `manualSelector` is set.
 fn named(value: &mut Value) {
     if value["spec"]["manualSelector"] == json!(true) {
         return;
@@ -230,8 +230,8 @@ mod tests {
         assert_eq!(own["metadata"]["labels"], json!({"a": "b"}));
     }
 
-    /// While a job is suspended, updates may change where its pods run, as in `ValidateJobSpecUpdate` of Kubernetes
-    /// 1.34.
+    /// While a job is suspended, updates may change the scheduling fields of its template, as in
+    /// `ValidateJobSpecUpdate` of Kubernetes 1.34.
     #[test]
     fn where_its_pods_run_may_change_while_a_job_waits() {
         let job = |suspend: bool, started: bool| {

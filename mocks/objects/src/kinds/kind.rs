@@ -1,7 +1,7 @@
 //! The type `Kind`, which describes one built-in kind.
 //!
 //! Owns the meaning of the fields of `Kind`. [`Kind::namespaced`] sets the fields to the values that most kinds have.
-//! This module must not name a kind.
+//! This module must not contain the names of kinds.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -43,20 +43,19 @@ pub struct Kind {
 
     /// The protobuf messages that only this kind has.
     pub(crate) messages: &'static [Message],
-    /// `(apiVersion, message)` if the protobuf message has another name than the kind.
+    /// `(apiVersion, message)` of versions in which the protobuf message has another name than the kind.
     pub(crate) message_of: &'static [(&'static str, &'static str)],
-    /// Returns a schema that replaces the one made from the messages.
+    /// Returns the OpenAPI schema of the kind, which replaces the schema made from the protobuf messages.
     pub(crate) schema: Option<fn() -> Value>,
-    /// `(path, key)` of lists whose items a patch finds by a key. Lists of pods and `status.conditions` are known
-    /// without an entry.
+    /// `(path, key)` of lists whose items a patch finds by a key. Lists of pods and `status.conditions` need no entry.
     pub(crate) merge_keys: &'static [(&'static [&'static str], &'static str)],
     /// `(message, field, strategy, key)`: merge strategies of lists that the OpenAPI documents publish. Strategies of
-    /// shared types are known without an entry.
+    /// types that several kinds share need no entry.
     pub(crate) published_merges: &'static [(&'static str, &'static str, &'static str, &'static str)],
     /// The path of the pod specification in an object of this kind.
     pub(crate) pod_spec: &'static [&'static str],
-    /// Names of fields for field selectors, each with JSON pointers. The value is at the path that the name spells, or
-    /// at the first pointer that exists in the object.
+    /// Names of fields for field selectors, each with JSON pointers. The value is at the path that the name spells; if
+    /// pointers are given, the value is at the first pointer that exists in the object.
     pub(crate) selectable: &'static [(&'static str, &'static [&'static str])],
     /// `(field, value)`: the value that a selector finds if no client set the field. The default is an empty text.
     pub(crate) selectable_unset: &'static [(&'static str, &'static str)],
@@ -65,7 +64,8 @@ pub struct Kind {
 
     /// For a kind that only shows the objects of another kind: that kind and the conversion.
     pub(crate) mirror: Option<Mirror>,
-    /// How to remove and restore fields that are shown although no client set them. Such fields have no owner.
+    /// How to remove and restore fields that are shown although no client set them. Such fields have no owner in
+    /// `managedFields`.
     pub bare: Option<Bare>,
 
     /// Fills in defaults in new and in updated objects.
@@ -74,7 +74,7 @@ pub struct Kind {
     pub(crate) defaults_at: fn(&mut Value, Timestamp),
     /// Sets fields of a new object only, such as an initial status.
     pub(crate) new: fn(&mut Value),
-    /// Sets the fields of a new object that need its name and uid.
+    /// Sets the fields of a new object that depend on its name and uid.
     pub(crate) named: fn(&mut Value),
     /// Time fields of conditions that are shown as null if no client set them.
     pub(crate) condition_times: &'static [&'static str],
@@ -94,7 +94,8 @@ pub struct Kind {
 
     /// Which changes increment `metadata.generation`.
     pub(crate) generation: Generation,
-    /// Counts additional numbers in an update; the arguments are the new object and the old one.
+    /// Increments generation numbers other than `metadata.generation` in an update; the arguments are the new object
+    /// and the old one.
     pub(crate) count: fn(&mut Value, &Value),
     /// Restores fields of the old status that an update of the status must not change; the arguments are the new object
     /// and the old one.
@@ -106,11 +107,11 @@ pub struct Kind {
 
     /// Whether an update must contain a `resourceVersion`.
     pub needs_revision: bool,
-    /// Whether an update of an object that does not exist creates it.
+    /// Whether an update of an object that does not exist creates the object.
     pub created_by_update: bool,
     /// Whether the answer to a DELETE contains the object instead of a `Status`.
     pub shown_when_deleted: bool,
-    /// Whether dependents stay by default when their owner is deleted, for old clients.
+    /// Whether the dependents of an object of this kind stay by default when it is deleted, as old clients expect.
     pub orphans: bool,
     /// Whether a new object keeps the status that the client sent.
     pub(crate) keeps_status: bool,
@@ -120,7 +121,7 @@ pub struct Kind {
     pub immortal: &'static [&'static str],
     /// How long deletions of this kind take.
     pub ending: Ending,
-    /// Whether reads bypass the watch cache; etcd then refuses bad revisions with its own messages.
+    /// Whether reads bypass the real server's watch cache; etcd then refuses bad revisions with its own messages.
     pub uncached: bool,
     /// The type of a review, if objects of this kind are answered and never stored.
     pub review: Option<Review>,
@@ -131,19 +132,19 @@ pub struct Kind {
 /// A subresource other than `status` and `scale`.
 #[derive(Debug)]
 pub struct Subresource {
-    /// The name in paths.
+    /// The name of the subresource in paths.
     pub name: &'static str,
     /// The kind of the request body.
     pub kind: &'static str,
-    /// The group and version of the body's kind; empty for those of the resource.
+    /// The group and version of the body's kind; empty if they are those of the resource.
     pub group_version: (&'static str, &'static str),
-    /// The verbs in the order of discovery.
+    /// The verbs of the subresource in the order of discovery.
     pub verbs: &'static [&'static str],
-    /// How the subresource changes a part of the object.
+    /// How the subresource changes some fields of the object; `None` if it does not.
     pub part: Option<Part>,
 }
 
-/// How a subresource changes fields that only it may write.
+/// How a subresource changes fields that only this subresource may write.
 #[derive(Debug)]
 pub struct Part {
     /// Copies the fields from the second object, which the client sent, into the first, which is stored.
@@ -184,13 +185,13 @@ pub(crate) enum Names {
 /// Which changes increment `metadata.generation`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Generation {
-    /// No change: plain data has no generation.
+    /// No change increments the generation: plain data has none.
     None,
-    /// Changes of fields other than metadata and status.
+    /// Changes of fields other than metadata and status increment the generation.
     Spec,
-    /// Changes of annotations as well.
+    /// Changes of annotations increment the generation as well.
     SpecAndAnnotations,
-    /// Changes of labels as well.
+    /// Changes of labels increment the generation as well.
     SpecAndLabels,
 }
 
@@ -234,21 +235,21 @@ impl Review {
 /// How the server itself uses the objects of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
-    /// The server only stores them.
+    /// The server only stores the objects.
     Data,
     /// Namespaces contain other objects.
     Namespace,
-    /// Admission completes Pods; they have tokens, bindings and evictions.
+    /// Admission completes Pods; the API has tokens, bindings and evictions for them.
     Pod,
     /// The server gives addresses to Services.
     Service,
-    /// The server makes one `ServiceAccount` in every namespace.
+    /// The server makes the `ServiceAccount` `default` in every namespace.
     ServiceAccount,
     /// The server makes one `ConfigMap` with its authority's certificate in every namespace.
     ConfigMap,
     /// Admission gives claims a storage class.
     Claim,
-    /// Admission allows only one default class.
+    /// Admission allows only one default priority class.
     PriorityClass,
     /// The server can combine the rules of several cluster roles into one.
     ClusterRole,
@@ -345,7 +346,7 @@ impl Kind {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    /// How a subresource changes a part of the object; `None` if it does not.
+    /// How a subresource changes some fields of the object; `None` if it does not.
     pub fn part(&self, subresource: Option<&str>) -> Option<&'static Part> {
         self.subresources.iter().find(|one| Some(one.name) == subresource)?.part.as_ref()
     }
@@ -356,6 +357,6 @@ impl Kind {
     }
 }
 
-/// The `Kind` of all custom resources; their definitions contain the other facts.
+/// The `Kind` of all custom resources; their `CustomResourceDefinition`s contain the facts that differ.
 pub(crate) static CUSTOM: Kind =
     Kind { status_metadata: &[], plain_finalizers: true, needs_revision: true, ..Kind::namespaced("", &[], "", "") };

@@ -1,4 +1,4 @@
-//! `Lease`: the holder of a lock, and the time until which it is valid.
+//! `Lease`: the holder of a lock, and the time until which the lock is held.
 
 use serde_json::Value;
 

@@ -19,7 +19,7 @@ pub(super) const LIMIT_RANGE: Kind = Kind {
     ..Kind::namespaced("", &["v1"], "limitranges", "LimitRange")
 };
 
-/// Fills in missing limits of containers from given ones.
+/// Fills in the missing default limits and requests of containers from the given limits.
 fn defaults(value: &mut Value) {
     let Some(spec) = value.get_mut("spec") else { return };
     each(spec, "limits", |limit| {

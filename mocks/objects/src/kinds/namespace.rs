@@ -43,7 +43,7 @@ pub(super) const NAMESPACE: Kind = Kind {
     ..Kind::cluster("", &["v1"], "namespaces", "Namespace")
 };
 
-/// Sets the finalizer that keeps a namespace until it is empty.
+/// Sets the finalizer that keeps a deleted namespace until it is empty.
 fn named(value: &mut Value) {
     name_label(value);
     set(value, &["spec"], "finalizers", json!([]));

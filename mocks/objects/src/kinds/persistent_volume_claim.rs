@@ -61,7 +61,7 @@ fn new(value: &mut Value) {
     }
 }
 
-/// Refuses most changes of a claim. The size and the attributes class of a bound claim may change.
+/// Refuses most changes of a claim. The requested size and the attributes class of a bound claim may change.
 fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
     let at = At::from("spec");
     let is_bound = new["status"]["phase"] == "Bound";

@@ -96,7 +96,7 @@ pub(super) const POD: Kind = Kind {
     ..Kind::namespaced("", &["v1"], "pods", "Pod")
 };
 
-/// Fills in the defaults of a pod: those that it shares with templates, and those of a pod only.
+/// Fills in the defaults of a pod: those that also apply to templates, and those of pods only.
 fn defaults(pod: &mut Value) {
     pod_spec::fill(pod.get_mut("spec"));
     let Some(spec) = pod.get_mut("spec").filter(|spec| spec.is_object()) else { return };
@@ -120,7 +120,7 @@ fn defaults(pod: &mut Value) {
     whole::fill(spec);
 }
 
-/// Sets the fields of a new pod that need its name.
+/// Sets the fields of a new pod that depend on its name.
 fn named(pod: &mut Value) {
     let mut status = json!({"phase": "Pending", "qosClass": whole::quality(pod)});
     if pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
@@ -287,7 +287,7 @@ fn count(status: &Value) -> i64 {
     status["restartCount"].as_i64().unwrap_or(0)
 }
 
-/// The time when a container last ended. Times in this form sort correctly as text.
+/// The time when a container last ended, in a form that sorts correctly as text.
 fn ended(status: &Value) -> &str {
     status.pointer("/lastState/terminated/finishedAt").and_then(Value::as_str).unwrap_or_default()
 }

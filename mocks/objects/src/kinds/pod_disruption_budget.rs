@@ -1,4 +1,4 @@
-//! `PodDisruptionBudget`: how many pods evictions may remove at the same time.
+//! `PodDisruptionBudget`: limits the number of pods that evictions may remove at the same time.
 
 use serde_json::{Value, json};
 

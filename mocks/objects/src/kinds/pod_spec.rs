@@ -55,7 +55,8 @@ pub(super) fn fill_template(value: &mut Value, at: &str) {
     fill(value.pointer_mut(&format!("{at}/spec")));
 }
 
-/// Sets absent preference terms to an empty object: the real type has no pointer there, so it always shows them.
+/// Sets absent preference terms to an empty object: the real server's type has no pointer for them, so it always shows
+/// them.
 fn affinity(spec: &mut Value) {
     let Some(affinity) = spec.get_mut("affinity").filter(|affinity| affinity.is_object()) else { return };
     for (kind, part) in
@@ -108,7 +109,7 @@ fn http_get(action: &mut Value) {
     }
 }
 
-/// Sets defaults in the source of a value: a field of the pod, or an amount of a resource.
+/// Sets defaults in the source of an environment variable or file: a field of the pod, or an amount of a resource.
 fn reference(from: &mut Value) {
     if let Some(field) = from.get_mut("fieldRef").filter(|field| field.is_object()) {
         set(field, &[], "apiVersion", json!("v1"));

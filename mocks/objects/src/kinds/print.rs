@@ -8,10 +8,10 @@ use crate::fields;
 /// The columns of one kind for `kubectl get`, and a function that fills them.
 #[derive(Debug)]
 pub(crate) struct Printer {
-    /// All columns in order: `Name, Active:integer, Selector+`. After a colon stands the type, which is `string`
-    /// without one. A plus means that only `-o wide` shows the column. A column `Name` has the format `name`.
+    /// All columns in order: `Name, Active:integer, Selector+`. The type follows a colon; without a colon, the type is
+    /// `string`. A plus means that only `-o wide` shows the column. A column `Name` has the format `name`.
     pub(crate) columns: &'static str,
-    /// Returns a cell for each column.
+    /// Returns the cells of one object, one for each column.
     pub(crate) cells: fn(&Row<'_>) -> Vec<Value>,
 }
 
@@ -30,9 +30,9 @@ impl Printer {
     }
 }
 
-/// Most entries that a cell lists; the number of the others follows.
+/// Maximum number of entries that a cell lists; the number of omitted entries follows.
 const LISTED: usize = 3;
-/// Most characters of load balancers' addresses in a cell; the rest is cut off.
+/// Maximum number of characters of a load balancer's addresses in a cell; the rest is cut off.
 const ADDRESS_WIDTH: usize = 16;
 pub(crate) const NONE: &str = "<none>";
 pub(crate) const UNSET: &str = "<unset>";
@@ -48,12 +48,12 @@ impl<'a> Row<'a> {
         self.value.pointer(pointer)
     }
 
-    /// The text at `pointer`; empty if it is missing.
+    /// The text at `pointer`; empty if the text is missing.
     pub(crate) fn text(&self, pointer: &str) -> &'a str {
         self.at(pointer).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The text at `pointer`, or `absent` if it is missing or empty.
+    /// The text at `pointer`, or `absent` if the text is missing or empty.
     pub(crate) fn text_or(&self, pointer: &str, absent: &'static str) -> Value {
         let text = self.text(pointer);
         Value::from(if text.is_empty() { absent } else { text })
@@ -150,7 +150,7 @@ pub(crate) fn selector(selector: Option<&Value>) -> Value {
     Value::from(if terms.is_empty() { NONE.to_owned() } else { terms.join(",") })
 }
 
-/// At most three items of a list, and the number of the others.
+/// At most three items of a list, and the number of omitted items.
 pub(crate) fn some(list: impl IntoIterator<Item = String>, absent: &str) -> Value {
     let list: Vec<String> = list.into_iter().collect();
     if list.is_empty() {

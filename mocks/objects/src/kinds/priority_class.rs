@@ -21,7 +21,7 @@ pub(super) const PRIORITY_CLASS: Kind = Kind {
     ..Kind::cluster("scheduling.k8s.io", &["v1"], "priorityclasses", "PriorityClass")
 };
 
-/// The highest priority that users may define; higher ones are reserved for the system.
+/// The highest priority that users may define; higher priorities are reserved for the system.
 const PRIORITY_MAX: i64 = 1_000_000_000;
 
 fn check(value: &Value, causes: &mut Causes) {

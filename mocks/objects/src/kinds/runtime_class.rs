@@ -20,7 +20,7 @@ pub(super) const RUNTIME_CLASS: Kind = Kind {
     ..Kind::cluster("node.k8s.io", &["v1"], "runtimeclasses", "RuntimeClass")
 };
 
-/// Checks that the handler is a DNS label, because it is part of a file name on every node.
+/// Checks that the handler is a DNS label, because every node uses the handler in a file name.
 fn check(value: &Value, causes: &mut Causes) {
     let handler = value["handler"].as_str().unwrap_or_default();
     if !is_label(handler) {

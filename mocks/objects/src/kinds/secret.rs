@@ -24,7 +24,7 @@ pub(super) const SECRET: Kind = Kind {
     ..Kind::namespaced("", &["v1"], "secrets", "Secret")
 };
 
-/// Moves `stringData` into `data`, in base64.
+/// Moves the values of `stringData` into `data`, in base64.
 fn defaults(value: &mut Value) {
     set(value, &[], "type", json!("Opaque"));
     let plain = value.as_object_mut().and_then(|object| object.remove("stringData"));

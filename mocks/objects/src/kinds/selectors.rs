@@ -16,9 +16,9 @@ pub(crate) enum Selected {
     Broken,
     /// The selector is empty and selects all labels.
     All,
-    /// The selector selects these labels.
+    /// The selector selects the given labels.
     These,
-    /// The selector does not select these labels.
+    /// The selector does not select the given labels.
     Others,
 }
 

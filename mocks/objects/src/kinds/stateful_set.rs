@@ -124,8 +124,8 @@ fn check(value: &Value, causes: &mut Causes) {
     workload::check_lasting(template, "StatefulSet", causes);
 }
 
-/// The template of the pods with a volume for each of their claims. Host name and subdomain are removed, because the
-/// controller sets them later.
+/// The pod template with a volume for each claim in `volumeClaimTemplates`. Host name and subdomain are removed,
+/// because the controller sets them later.
 fn with_claims(spec: &Value) -> Cow<'_, Value> {
     let (template, claims) = (&spec["template"], spec["volumeClaimTemplates"].as_array());
     let of_pod = &template["spec"];
@@ -168,7 +168,8 @@ fn strategy(strategy: &Value, causes: &mut Causes) {
     }
 }
 
-/// Checks only new objects: existing objects may have these errors and must still accept updates.
+/// Checks that apply only to new objects: an existing object may have these errors, and updates of it must still
+/// succeed.
 fn check_new(value: &Value, causes: &mut Causes) {
     let (spec, at) = (&value["spec"], workload::SPEC);
     let list = at.field("volumeClaimTemplates");

@@ -1,6 +1,6 @@
 //! The checks of texts in objects: names of ports, variables, keys and headers, addresses and paths.
 //!
-//! Owns rules that several kinds share. The rules of names and labels are in `mock_cel::formats`.
+//! Owns rules for texts that several kinds share. The rules of names and labels are in `mock_cel::formats`.
 
 use std::net::Ipv6Addr;
 

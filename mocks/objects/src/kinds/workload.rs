@@ -1,4 +1,4 @@
-//! The checks that are common to kinds that keep pods of a template running.
+//! The checks of kinds that keep pods of a template running, such as `Deployment` and `StatefulSet`.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use super::{Causes, pod_spec};
 
 pub(super) const SPEC: At<'static> = At::from("spec");
 
-/// Requires a selector with at least one condition.
+/// Requires that the selector of a workload has at least one condition.
 pub(super) fn check_selector(spec: &Value, kind: &str, causes: &mut Causes) {
     let (selector, at) = (&spec["selector"], SPEC.field("selector"));
     match selector.as_object() {

@@ -17,7 +17,7 @@ use crate::status::Failure;
 
 /// The pattern for quantities in a real server's error messages.
 const AMOUNT: &str = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$";
-/// Lists that the server shows even when they are empty.
+/// Names of lists that the server shows even when they are empty.
 const SHOWN: &[&str] = &["verbs", "rules", "conditions", "subjects"];
 
 /// Length of `2006-01-02T15:04:05`.
@@ -26,10 +26,10 @@ const SECONDS_BYTES: usize = 19;
 /// Why a value does not have its built-in type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Misfit {
-    /// The value is no object.
+    /// The value is not a JSON object.
     #[error("it is not an object")]
     NotAnObject,
-    /// A field has another JSON type.
+    /// A field has another JSON type than `expected`.
     #[error("{path}: expected {expected}, got {got}")]
     Field { path: String, expected: &'static str, got: Value },
     /// A field is not a valid quantity.
@@ -58,8 +58,8 @@ pub fn conform(value: &mut Value, resource: &Resource) -> Result<(), Failure> {
     walk(object, fields, &resource.kind).map_err(|why| undecodable(resource, &why))
 }
 
-/// Decodes a value as a kind that is never stored, and returns its unknown fields. The error says why the value does
-/// not fit.
+/// Decodes a value as a kind that is never stored, and returns the paths of unknown fields. The error says why the
+/// value does not have the type of the kind.
 pub fn read_as(kind: &'static str, value: &mut Value) -> Result<Vec<String>, Misfit> {
     let (Some(fields), Some(object)) = (message(kind), value.as_object_mut()) else {
         return Err(Misfit::NotAnObject);

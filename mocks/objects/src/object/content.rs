@@ -1,6 +1,6 @@
 //! The checks of an object's content; `names` checks the metadata.
 //!
-//! Owns when rules are checked; the object's `Kind` says which ones.
+//! Owns the decision when rules are checked; the object's `Kind` contains the rules.
 
 use serde_json::Value;
 

@@ -1,14 +1,15 @@
 //! Finds and drops fields that a built-in type does not have.
 //!
-//! Owns this for built-in types, with the table of all fields; the real server does the same while it decodes. For
-//! custom resources, schemas find unknown fields.
+//! Owns finding unknown fields of built-in types with the table of all fields; the real server drops them while it
+//! decodes. For custom resources, schemas find unknown fields.
 
 use serde_json::{Map, Value};
 
 use crate::catalogue::Resource;
 use crate::protobuf::schema::{self, Field, Kind, message};
 
-/// Most names of unknown fields that are collected, as in the real decoder; all unknown fields are dropped.
+/// Maximum number of names of unknown fields that are collected, as in the real decoder; all unknown fields are
+/// dropped.
 const NAMES_MAX: usize = 100;
 
 /// Drops the unknown fields of an object; returns their paths.
@@ -76,7 +77,7 @@ fn walk(object: &mut Map<String, Value>, kind: &str, at: &str, unknown: &mut Vec
     });
 }
 
-/// The field `name` of a message, which may be in an inlined message.
+/// The field `name` of a protobuf message, which may be in an inlined message.
 fn find(kind: &str, name: &str) -> Option<&'static Field> {
     message(kind)?.iter().find_map(|field| match (&field.kind, field.name) {
         (Kind::Message(inner), "<inline>") => find(inner, name),

@@ -12,7 +12,7 @@ use crate::protobuf::schema::{Field, Kind, message};
 /// `(message, field, strategy, merge key)`, from the API reference ("patch strategy", "patch merge key").
 type Merged = (&'static str, &'static str, &'static str, &'static str);
 
-/// Lists in types that several kinds share.
+/// The merge strategies of list fields in types that several kinds share, such as containers.
 const MERGED: &[Merged] = &[
     ("Container", "env", "merge", "name"),
     ("Container", "ports", "merge", "containerPort"),
@@ -34,12 +34,12 @@ const MERGED: &[Merged] = &[
     ("ObjectMeta", "ownerReferences", "merge", "uid"),
 ];
 
-/// The merge strategies of all lists, of shared types and of single kinds.
+/// The merge strategies of all list fields, both in shared types and in single kinds.
 fn merged() -> impl Iterator<Item = &'static Merged> {
     MERGED.iter().chain(kinds::ALL.iter().flat_map(|kind| kind.published_merges))
 }
 
-/// The part of the document that contains the schemas.
+/// The place in an OpenAPI document that contains the schemas.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Home {
     /// `#/components/schemas/` in OpenAPI 3.
@@ -48,8 +48,8 @@ pub(super) enum Home {
     Definitions,
 }
 
-/// The schema of a message; adds the schemas to which it refers to `all`. `None` means that the table does not contain
-/// the message.
+/// The schema of a protobuf message; adds the schemas to which the schema refers to `all`. `None` means that the table
+/// of types does not contain the message.
 pub(super) fn schema(name: &str, home: Home, all: &mut Map<String, Value>) -> Option<Value> {
     let mut properties = Map::new();
     let mut required = Vec::new();
@@ -146,7 +146,7 @@ fn of_kind(kind: &Kind, home: Home, all: &mut Map<String, Value>) -> Value {
     }
 }
 
-/// Refers to a type that is not a message.
+/// Makes a reference to a type that is not a protobuf message.
 fn refer(name: &str, home: Home, all: &mut Map<String, Value>, schema: Value) -> Value {
     let name = format!("io.k8s.api.types.{name}");
     all.entry(&name).or_insert(schema);

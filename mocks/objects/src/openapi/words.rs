@@ -1,11 +1,11 @@
 //! Descriptions of built-in types and their fields, one sentence each.
 //!
 //! Owns the texts that `kubectl explain` shows. Most fields have the same meaning in every type; an entry with a type
-//! describes a field with another meaning. A field without an entry has no description.
+//! describes a field that has another meaning in that type. A field without an entry has no description.
 
 use crate::kinds;
 
-/// `(type, text)` of types; each kind contains its own text.
+/// `(type, text)` for types other than kinds; the `Kind` of each kind contains its text.
 const TYPES: &[(&str, &str)] = &[
     ("Affinity", "Which nodes and which neighbours a pod prefers or needs."),
     ("Container", "One program of a pod: its image, its command and what it may use."),
@@ -19,7 +19,7 @@ const TYPES: &[(&str, &str)] = &[
     ("Volume", "A folder that the containers of a pod can mount."),
 ];
 
-/// `(type, field, text)` of fields with a special meaning in this type.
+/// `(type, field, text)` for fields with a special meaning in a type.
 const FIELDS_OF: &[(&str, &str, &str)] = &[
     ("Container", "name", "The name of the container, unique in its pod."),
     ("Container", "ports", "The ports that the container listens on; for people to know."),
@@ -41,7 +41,7 @@ const FIELDS_OF: &[(&str, &str, &str)] = &[
     ("Volume", "name", "The name by which containers mount it."),
 ];
 
-/// `(field, text)` of fields in all other types.
+/// `(field, text)` for fields with the same meaning in all other types.
 const FIELDS: &[(&str, &str)] = &[
     ("accessModes", "How a volume may be mounted: by one or by many, to read or to write."),
     ("action", "What was done."),

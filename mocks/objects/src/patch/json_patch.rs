@@ -4,7 +4,7 @@
 use ::json_patch::{PatchOperation, TestOperation};
 use serde_json::Value;
 
-/// Most bytes that all copies of one patch may add, as in kube-apiserver.
+/// Maximum number of bytes that all `copy` operations of one patch may add, as in kube-apiserver.
 const COPIED_MAX_BYTES: usize = 3 * 1024 * 1024;
 /// Deepest nesting of a patched value: a little less than the JSON parser's limit (128), because stored objects are
 /// parsed again.
@@ -26,7 +26,7 @@ pub(super) enum Error {
 
 pub(super) type Operations = ::json_patch::Patch;
 
-/// Applies all operations or none.
+/// Applies all operations of a patch, or none if one fails.
 pub(super) fn apply(value: &mut Value, operations: &Operations) -> Result<(), Error> {
     let is_special = |operation: &PatchOperation| match operation {
         PatchOperation::Test(test) => test.value.is_null(),
@@ -56,10 +56,11 @@ pub(super) fn apply(value: &mut Value, operations: &Operations) -> Result<(), Er
     Ok(())
 }
 
-/// The allowed growth of a value by a patch: copies can double its content, and moves can nest it.
+/// The allowed growth of a value by a patch: `copy` operations can double the content, and `move` operations can nest
+/// it.
 struct Growth {
     copied_bytes: usize,
-    /// An upper bound of the nesting depth.
+    /// An upper bound of the value's nesting depth.
     depth: usize,
 }
 
@@ -153,8 +154,8 @@ mod tests {
         assert!(patched(json!((1..=1000).map(add).collect::<Vec<_>>())).is_err());
     }
 
-    /// Patches just below both limits succeed, and patches just above fail. Without a limit, this test would fail at
-    /// once instead of filling memory or the stack.
+    /// Patches just below the limits of size and depth succeed, and patches just above fail. If a limit were missing,
+    /// this test would fail at once instead of filling memory or the stack.
     #[test]
     fn the_guards_hold_at_their_edge() {
         let copies = |count: usize| {

@@ -7,10 +7,10 @@ pub struct Manager<'a> {
     pub name: &'a str,
     /// Whether the manager takes over fields of other managers.
     pub force: bool,
-    /// The version of the object that the manager sent.
+    /// The `apiVersion` of the object that the manager sent.
     pub api_version: &'a str,
     /// The subresource; empty for the object itself.
     pub subresource: &'a str,
-    /// The time of the entry.
+    /// The time of the entry in `managedFields`.
     pub now: Timestamp,
 }

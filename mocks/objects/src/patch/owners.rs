@@ -26,12 +26,12 @@ pub(super) enum Step {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Path(pub Vec<Step>);
 
-/// An index of list items, so that no search goes through a long list. The index is valid for one object, as long as
-/// only [`Path::set`] changes that object.
+/// An index of list items by key, so that no search goes through a long list. The index is valid for one object, as
+/// long as only [`Path::set`] changes that object.
 #[derive(Debug, Default)]
 pub(super) struct Places(HashMap<Vec<Step>, HashMap<Value, usize>>);
 
-/// All managers except one, each with the paths of its fields.
+/// All managers except one, such as the manager that applies now, each with the paths of its fields.
 pub(super) struct Others<'a>(Vec<(&'a Entry, HashSet<&'a Path>)>);
 
 #[derive(Debug, Default)]
@@ -80,7 +80,7 @@ impl Step {
         matches!(self, Self::Key(keys) if keys.iter().any(|(key, _)| key == field))
     }
 
-    /// The key of the item to which a step leads, if it leads into a list. Several keys form a JSON list.
+    /// The key of the item to which a step leads, if the step leads into a list. Several key fields form a JSON list.
     fn wanted(&self) -> Option<Cow<'_, Value>> {
         match self {
             Self::Field(_) => None,
@@ -104,8 +104,8 @@ impl Step {
     }
 }
 
-/// The value of one of several keys of an item. In custom resources, absent keys are already filled in; an absent
-/// protocol of a port has a default.
+/// The value of one of several key fields of an item. In custom resources, absent key fields are already filled in; an
+/// absent protocol of a port has a default.
 fn part_of_key(item: &Value, key: &str) -> Option<Value> {
     item.get(key).cloned().or_else(|| (key == "protocol").then(|| Value::from("TCP")))
 }
@@ -202,8 +202,8 @@ impl fmt::Display for Path {
 }
 
 /// A version in which a manager owns fields, but which the custom resource's definition no longer has. The real server
-/// then cannot convert the object into each owner's version. So it refuses an apply, and other writes remove all
-/// owners. (A built-in object loses only this owner.)
+/// then cannot convert the object into each owner's version. So the real server refuses an apply, and other writes
+/// remove all owners. (A built-in object loses only this owner.)
 pub(super) fn gone_version<'a>(entries: &'a [Value], resource: &Resource) -> Option<&'a str> {
     if !resource.custom {
         return None;

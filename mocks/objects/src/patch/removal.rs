@@ -1,8 +1,8 @@
 //! Removes fields that a manager applied before and no longer applies.
 //!
-//! Owns removing many fields from one object in time proportional to their number. A removed item leaves a mark in its
-//! list, so that the other items keep their indices. At the end, the marks are removed from every list, the innermost
-//! first. Parents that become empty are removed too.
+//! Owns removing many fields from one object in time proportional to their number. A removed list item leaves a mark in
+//! its list, so that the other items keep their indices. At the end, the marks are removed from every list, the
+//! innermost first. Parents that become empty are removed too.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::owners::{Path, Places, Step};
 
-/// The key of a mark; no client uses it on purpose as the only field of an item.
+/// The key of a mark for a removed item; no client uses this key on purpose as the only field of an item.
 const MARK: &str = "\u{0}gone";
 
 /// A removal in progress, which [`Removal::finish`] ends.

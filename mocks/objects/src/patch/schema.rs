@@ -1,7 +1,7 @@
 //! The merge rules of lists: by a key, as a set, or as a whole.
 //!
-//! Owns the table for built-in types, which follows the API reference ("patch strategy: merge", "patch merge key"). For
-//! custom resources, the rules come from their schemas (Kubernetes documentation, "Server-Side Apply", "Merge
+//! Owns the table for built-in types, which follows the API reference ("patch strategy: merge", "patch merge key"). The
+//! merge rules of custom resources come from their schemas (Kubernetes documentation, "Server-Side Apply", "Merge
 //! strategy"). Lists without a rule are replaced as a whole.
 
 use std::sync::LazyLock;
@@ -88,9 +88,9 @@ pub(super) fn key_of<'v>(item: &'v Value, (key, default): (&str, Option<&'v Valu
     item.as_object()?.get(key).or(default).filter(|value| is_key(value))
 }
 
-/// The key fields of a built-in list in server-side apply, each with its default. These fields are the key of strategic
-/// merge patches and, for some lists, another field (`x-kubernetes-list-map-keys`). A default is the published one: the
-/// protocol, or a zero value, so that validation reports the missing key.
+/// The key fields of a built-in list in server-side apply, each with its default. The key fields are the key of
+/// strategic merge patches and, for some lists, another field (`x-kubernetes-list-map-keys`). The defaults are those
+/// that the API publishes: the protocol, or a zero value, so that validation reports the missing key.
 fn all_keys(key: &'static str) -> Vec<(&'static str, Option<&'static Value>)> {
     static TCP: LazyLock<Value> = LazyLock::new(|| Value::from("TCP"));
     static NO_NUMBER: LazyLock<Value> = LazyLock::new(|| Value::from(0));
@@ -119,8 +119,8 @@ const POD_SPEC: &[(&str, ListRule)] = &[
     ("resourceClaims", ListRule::ByKey("name")),
 ];
 
-/// Fields of built-in types whose objects are replaced as a whole (`structType: atomic`). A selector of which only some
-/// fields are replaced would have another meaning.
+/// Fields of built-in types whose objects are replaced as a whole (`structType: atomic`). If only some fields of a
+/// selector were replaced, the selector would have another meaning.
 const SELECTORS: &[&str] = &[
     "selector",
     "podSelector",

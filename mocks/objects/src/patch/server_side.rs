@@ -107,8 +107,8 @@ pub fn check_intent(intent: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The error for an applied object that does not fit its type. The real server's library returns a plain error here, so
-/// the answer is a 500 without a reason.
+/// The error for an applied object that does not fit its type. The real server's library returns a plain error in this
+/// case, so the answer is a 500 without a reason.
 pub fn untyped(intent: &Value, wrong: &[String]) -> Failure {
     let text = |key: &str| intent[key].as_str().unwrap_or_default();
     // The core group has an empty name.

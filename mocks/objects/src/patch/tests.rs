@@ -54,7 +54,8 @@ proptest! {
         let _ = Patch::decode(media, &Bytes::from(raw), true);
     }
 
-    /// Decoding text that resembles YAML or JSON ends with a patch or an error; it gets further than random bytes.
+    /// Decoding text that resembles YAML or JSON ends with a patch or an error; such text reaches more code than random
+    /// bytes.
     #[test]
     fn decoding_text_never_panics(media in prop::sample::select(MEDIA.to_vec()), raw in "[\\[\\]{}:,&*!|>\"'\\- \\na-c0-9]{0,64}") {
         let _ = Patch::decode(media, &Bytes::from(raw), true);
@@ -154,8 +155,8 @@ fn a_long_list_is_applied_and_tracked_item_by_item() {
     );
 }
 
-/// Removing many items of a long list that a manager no longer applies takes one pass. Removing them one by one took
-/// seconds.
+/// Many items of a long list that a manager no longer applies are removed in one pass. Removing the items one by one
+/// took seconds.
 #[test]
 fn a_long_list_is_taken_away_at_once() {
     const ITEMS: u64 = 10_000;
@@ -180,8 +181,8 @@ fn a_long_list_is_taken_away_at_once() {
     assert_eq!(looked_at["spec"], json!({"type": "ClusterIP"}), "an empty list goes as well");
 }
 
-/// An item whose key is an object is rejected. Before, fields in the key had owners, and each apply moved the item.
-/// Fuzzing found the bug.
+/// A list item whose key is an object is rejected. Fuzzing found that fields in such a key had owners, and that each
+/// apply moved the item.
 #[test]
 fn an_item_is_known_by_a_plain_value_only() {
     let catalogue = Catalogue::builtin();

@@ -17,7 +17,7 @@ use super::schema::{Merge, Rules, key_of};
 use crate::catalogue::Resource;
 use crate::object;
 
-/// Fields that only the server sets, which have no owner.
+/// Names of fields that only the server sets, which have no owner.
 const SERVERS: &[&str] = &[
     "name",
     "namespace",
@@ -186,7 +186,8 @@ impl Changes<'_> {
         }
     }
 
-    /// `(set, gone)` of one value. `None` means that nothing changed; an empty map means that the value itself changed.
+    /// The fields of one value that were set and those that are gone, as `(set, gone)`. `None` means that nothing
+    /// changed; an empty map means that the value itself changed.
     fn compare<'v>(
         &self,
         old: Option<&'v Value>,
@@ -309,7 +310,7 @@ fn known_as<'v>(item: &'v Value, (key, default): (&str, Option<&Value>)) -> Opti
     }
 }
 
-/// Adds a step with the fields below it; if there are none, the step's text is not even made.
+/// Adds a step with the fields below it; if no field is below the step, the text of the step is not made.
 fn keep(fields: &mut Fields, step: impl FnOnce() -> String, below: Option<Fields>) {
     if let Some(below) = below {
         fields.insert(step(), Value::Object(below));

@@ -185,7 +185,8 @@ fn one(out: &mut Vec<u8>, number: u64, kind: &Kind, value: &Value, depth: usize)
     Ok(Some(()))
 }
 
-/// Encodes a message that wraps one of several alternatives. For a schema, `allows` is also set, as in Go.
+/// Encodes a message that wraps one of several alternatives. If the alternative is a schema, the field `allows` is also
+/// set, as in Go.
 fn either(name: &str, value: &Value, depth: usize) -> Result<Option<Vec<u8>>, Error> {
     let fields = message(name).ok_or_else(|| Error::UnknownMessage { message: name.to_owned() })?;
     let fits = |field: &&Field| match value {
@@ -272,7 +273,8 @@ mod tests {
         assert!(matches!(encode(&map), Err(Error::NoNumber { .. })));
     }
 
-    /// The start of a watch event equals the bytes of a real server: the length, the type, the object in its envelope.
+    /// The start of an encoded watch event equals the bytes of a real server: the length, the type, the object in its
+    /// envelope.
     #[test]
     fn an_event_stands_behind_its_length() {
         let event =

@@ -1,12 +1,12 @@
 //! The field numbers of built-in types, as the API publishes them.
 //!
-//! Owns one table: each text is the name of a message and its fields, `number:name:kind`. The kinds are `s` text, `i`
-//! integer, `b` flag, `B` bytes, `T` time, `U` time with microseconds, `Q` quantity, `O` integer or text, `J` raw JSON,
-//! `L` a list of texts in its own message, and `D` a floating-point number. A capitalised word is a message. `/` before
-//! a message means the content of the message instead of the message (a schema, or an alternative to it). `[k]` is a
-//! list, and `{k}` a map with text keys. `k?` is optional, so that zero is a value; `k!` is shown even if it is zero.
-//! The name `<inline>` puts the fields of a message into its parent. The table has the messages of Kubernetes 1.33,
-//! ordered by group.
+//! Owns one table: each text is the name of a message and its fields, `number:name:kind`. The kinds of fields are `s`
+//! text, `i` integer, `b` flag, `B` bytes, `T` time, `U` time with microseconds, `Q` quantity, `O` integer or text, `J`
+//! raw JSON, `L` a list of texts in its own message, and `D` a floating-point number. A capitalised word is a message.
+//! `/` before a message means the content of the message instead of the message (a schema, or an alternative to it).
+//! `[k]` is a list, and `{k}` a map with text keys. `k?` is optional, so that zero is a value; `k!` is shown even if it
+//! is zero. A field with the name `<inline>` puts the fields of its message into the parent. The table has the messages
+//! of Kubernetes 1.33, ordered by API group.
 
 mod core;
 mod pods;
@@ -43,9 +43,9 @@ pub enum Kind {
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the notation's own independent marks")]
 pub struct Field {
-    /// The number on the wire.
+    /// The number of the field in the protobuf encoding.
     pub number: u64,
-    /// The name in JSON.
+    /// The name of the field in JSON.
     pub name: &'static str,
     pub kind: Kind,
     /// Whether the field holds a list.

@@ -1,7 +1,7 @@
 //! Checks a value against a schema, with the real server's messages.
 //!
-//! Owns the causes. An update does not check unchanged parts of an object again ("Validation ratcheting"), so old
-//! objects can be updated after their definition became stricter.
+//! Owns the causes of schema errors. An update does not check unchanged values of an object again ("Validation
+//! ratcheting"), so old objects can be updated after their definition became stricter.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,11 @@ use super::judge::Counterparts;
 use super::{Format, Kind, ListType, Schema};
 use crate::status::Cause;
 
-/// Most causes that are collected, so that the answer stays bounded.
+/// Maximum number of causes that are collected, so that the size of the answer is bounded.
 const CAUSES_MAX: usize = 64;
 
 impl Schema {
-    /// The errors in an object; `old` is its state before an update.
+    /// The schema errors in an object; `old` is the object's state before an update.
     pub fn check(&self, value: &Value, old: Option<&Value>) -> Vec<Cause> {
         let mut causes = Vec::new();
         self.check_at(value, old, "", &mut causes);
@@ -226,7 +226,7 @@ fn too_many(path: &str, count: u64, why: &str) -> Cause {
     Cause { reason: "FieldValueTooMany", field: shown(path), message: format!("Too many: {count}: {why}") }
 }
 
-/// The path as messages show it; the real server names the root `<nil>`.
+/// A path as error messages show it; the real server shows the root as `<nil>`.
 fn shown(path: &str) -> String {
     if path.is_empty() { "<nil>".to_owned() } else { path.to_owned() }
 }

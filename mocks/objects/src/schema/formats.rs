@@ -1,7 +1,8 @@
 //! The formats of texts and numbers in schemas: the keyword `format` (Kubernetes documentation, "Custom Resources:
 //! validation", the formats that are checked).
 //!
-//! Owns the names of formats and the checks of texts. `rules` declares formats that are types of their own in CEL.
+//! Owns the names of formats and the checks of texts with a format. `rules` declares formats that are separate types in
+//! CEL.
 
 use std::net::IpAddr;
 
@@ -17,7 +18,7 @@ pub(super) enum Format {
     Date,
     Duration,
     Byte,
-    /// A format of numbers.
+    /// The format `int32` of numbers.
     Int32,
     Ipv4,
     Ipv6,
@@ -92,7 +93,7 @@ fn is_color(text: &str) -> bool {
     matches!(digits.len(), 3 | 6) && is_hex(digits)
 }
 
-/// Whether a text is a network; the check is less strict than the one of CEL.
+/// Whether a text is an IP network; the check is less strict than that of CEL.
 fn is_cidr(text: &str) -> bool {
     let Some((address, length)) = text.split_once('/') else { return false };
     let most = address.parse::<IpAddr>().map(|address| if address.is_ipv4() { 32 } else { 128 });

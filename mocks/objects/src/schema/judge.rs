@@ -1,7 +1,8 @@
 //! Evaluates the CEL rules of a schema on an object.
 //!
-//! Owns finding the old value, tolerating unchanged errors in an update ("Validation ratcheting"), and the texts of
-//! errors. All rules of an object share one budget, so that no definition can block the server.
+//! Owns finding the old value of each value, tolerating errors in values that an update left unchanged ("Validation
+//! ratcheting"), and the texts of errors. All rules of an object share one cost budget, so that no definition can block
+//! the server.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -14,14 +15,14 @@ use super::rules::{Rule, Rules};
 use super::{Additional, Kind, ListType, Schema};
 use crate::status::Cause;
 
-/// Largest cost of evaluating one rule on one value, as in a real server.
+/// Largest CEL cost of evaluating one rule on one value, as in a real server.
 const RULE_BUDGET: u64 = 1_000_000;
-/// Largest cost of all rules of an object. kube-apiserver allows 10,000,000; the limit here is lower, because an
-/// evaluation occupies its thread.
+/// Largest CEL cost of evaluating all rules of an object. kube-apiserver allows 10,000,000; the limit here is lower,
+/// because an evaluation occupies its thread.
 const OBJECT_BUDGET: u64 = 5_000_000;
-/// Most causes and warnings that are collected.
+/// Maximum number of causes, and of warnings, that are collected.
 const FOUND_MAX: usize = 64;
-/// Longest message that a message expression may make, as in the API.
+/// Longest message in bytes that a message expression may make, as in the API.
 const MESSAGE_MAX_BYTES: usize = 5 * 1024;
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
@@ -41,7 +42,7 @@ impl Schema {
         self.has_rules
     }
 
-    /// Evaluates all rules on an object; `old` is its state before an update.
+    /// Evaluates all rules on an object; `old` is the object's state before an update.
     pub fn judge(&self, value: &Value, old: Option<&Value>) -> Verdict {
         let mut walk = Walk { budget: OBJECT_BUDGET, path: String::new(), found: Verdict::default(), compared: None };
         let link = Link { here: old.map(|old| (value, old)), above: None };
@@ -54,8 +55,7 @@ impl Schema {
 /// A value and its old state.
 type Pair<'a> = (&'a Value, &'a Value);
 
-/// How an update changed a value: the value with its old value, if it has one, and the nearest parent with an old
-/// value.
+/// How an update changed a value: the value, its old value if there is one, and the nearest parent with an old value.
 #[derive(Clone, Copy)]
 struct Link<'a> {
     here: Option<Pair<'a>>,
@@ -273,7 +273,7 @@ impl<'a> Walk<'a> {
         self.add(cause)
     }
 
-    /// Whether the object had the same error before the update, because this value is unchanged.
+    /// Whether the object had the same error before the update, because the value of `link` is unchanged.
     fn is_unchanged(&mut self, link: Link<'a>) -> bool {
         let Some((new, old)) = link.here.or(link.above) else { return false };
         match self.compared {
@@ -297,7 +297,7 @@ impl<'a> Walk<'a> {
         let _ = write!(self.path, "[{key}]");
     }
 
-    /// The path of the current value, or of a field below it; the real server names the root `<nil>`.
+    /// The path of the current value, or of a field below it; the real server shows the root as `<nil>`.
     fn field(&self, below: Option<&str>) -> String {
         match (self.path.as_str(), below) {
             ("", None) => "<nil>".to_owned(),

@@ -1,7 +1,7 @@
 //! Compiles schemas, and refuses schemas that are not structural.
 //!
-//! Owns the keywords of schemas. Every schema of a definition is compiled once, when the definition is created or
-//! changed.
+//! Owns reading the keywords of schemas. Every schema of a definition is compiled once, when the definition is created
+//! or changed.
 
 use mock_cel::re2::Pattern;
 use serde_json::Value;

@@ -2,7 +2,7 @@
 //! Resources: validation rules").
 //!
 //! Owns the checks of a rule's fields, with the real server's messages. Each rule is compiled once for each version of
-//! the definition; `judge` evaluates it on objects.
+//! the definition; `judge` evaluates the rule on objects.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use serde_json::Value;
 use super::{Additional, Format, Kind, ListType, Schema};
 use crate::status::Cause;
 
-/// Most rules of one version. The largest definitions in use have a few hundred rules, which may contain compiled
-/// patterns.
+/// Maximum number of rules in the schema of one version. The largest definitions in use have a few hundred rules, which
+/// may contain compiled patterns.
 const RULES_MAX: usize = 1_000;
-/// Most patterns in the rules of one version: compiling a pattern takes up to some milliseconds.
+/// Maximum number of regular expressions in the rules of one version: compiling one takes up to some milliseconds.
 const PATTERNS_MAX: usize = 2_000;
-/// Longest message of a rule, as in the API.
+/// Longest message of a rule in bytes, as in the API.
 const MESSAGE_MAX_BYTES: usize = 2_048;
 const KEY: &str = "x-kubernetes-validations";
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-/// The rules of one schema, without those below it.
+/// The rules of one schema, without the rules of schemas below it.
 #[derive(Debug)]
 pub(super) struct Rules {
     pub decl: Arc<Decl>,
@@ -38,14 +38,14 @@ pub(super) struct Rule {
     pub message: String,
     pub expression: Option<Program>,
     pub reason: &'static str,
-    /// The path of the field that errors name, below the value.
+    /// The path, below the value, of the field that errors of the rule name.
     pub field: Option<String>,
     pub optional_old: bool,
-    /// Whether the rule is below `allOf`: an update never tolerates its errors, even in an unchanged value.
+    /// Whether the rule is below `allOf`. An update never tolerates errors of such a rule, even in an unchanged value.
     pub in_all_of: bool,
 }
 
-/// Compiles the rules of a schema that is valid apart from them.
+/// Compiles the rules of a schema whose other keywords are valid.
 pub(super) fn compile(schema: &mut Schema, raw: &Value, at: &str) -> Vec<Cause> {
     let mut compiler = Compiler { causes: Vec::new(), rules: 0, patterns: 0 };
     compiler.node(schema, Place { raw, at, is_object: true, loose: None });
@@ -71,7 +71,8 @@ struct Place<'p> {
     raw: &'p Value,
     at: &'p str,
     is_object: bool,
-    /// The path of the nearest list around the schema whose items have no keys: values in it have no old values.
+    /// The path of the nearest list around the schema whose items have no keys. Values in such a list have no old
+    /// values.
     loose: Option<&'p str>,
 }
 
@@ -85,7 +86,7 @@ impl<'p> Place<'p> {
 }
 
 impl Compiler {
-    /// Compiles the schemas below, then this one; returns the declared type of its values.
+    /// Compiles the schemas below `schema`, then `schema` itself; returns the declared type of the schema's values.
     fn node(&mut self, schema: &mut Schema, mut place: Place<'_>) -> Option<Arc<Decl>> {
         place.is_object |= schema.embedded;
         let Some(decl) = self.decl(schema, place) else {
@@ -196,7 +197,7 @@ impl Compiler {
         list
     }
 
-    /// Checks all fields of a rule except its expressions; returns the path of the field that its errors name.
+    /// Checks all fields of a rule except its expressions; returns the path of the field that errors of the rule name.
     fn form(&mut self, schema: &Schema, rule: &Value, at: &str) -> Option<String> {
         let (source, message) = (text(rule, "rule"), text(rule, "message"));
         let breaks = |text: &str| text.contains(['\n', '\r']);
@@ -293,7 +294,7 @@ pub(super) fn are_at(raw: &Value) -> bool {
     std::iter::once(raw).chain(all_of).any(|raw| rules_of(raw).next().is_some())
 }
 
-/// Refuses rules in schemas that cannot have them.
+/// Refuses rules in schemas in `anyOf`, `oneOf` and `not`, which cannot have rules.
 pub(super) fn misplaced(raw: &Value, at: &str) -> Vec<Cause> {
     let several = |key: &'static str| {
         let list = raw[key].as_array().into_iter().flatten().enumerate();

@@ -93,7 +93,8 @@ fn what_was_wrong_before_may_stay() {
     assert_eq!(causes.iter().map(|cause| cause.field.as_str()).collect::<Vec<_>>(), ["spec.b"]);
 }
 
-/// Items are matched with old items only by keys. In a list without keys, all items count as new after any change.
+/// In an update, list items are matched with old items only by keys. In a list without keys, all items count as new
+/// after any change.
 #[test]
 fn a_list_without_keys_is_checked_as_a_whole() {
     let item =
@@ -140,7 +141,8 @@ fn unknown_fields_go_and_defaults_come() {
     assert_eq!(object["metadata"], json!({"anything": 1}));
 }
 
-/// A typed client sends `null` for an empty map. The API server treats it as absent in objects, but not in lists.
+/// A typed client sends `null` for an empty map. The API server treats such a `null` as absent in objects, but not in
+/// lists.
 #[test]
 fn a_null_that_may_not_be_is_absent() {
     let text = json!({"type": "string"});
@@ -204,7 +206,7 @@ fn json_schema() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Filling in stops when the defaults would be too large: every item of a list may have its own default.
+/// Filling in defaults stops if they would be too large: every item of a list may have its own default.
 #[test]
 fn defaults_stop_where_an_object_would_be_too_large() {
     let of_items = |bytes: usize| {

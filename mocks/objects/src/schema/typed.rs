@@ -1,13 +1,13 @@
-//! Checks only the types of an object's values against its schema.
+//! Checks only the types of an object's values against the object's schema.
 //!
 //! Owns the first check of an object in server-side apply (`structured-merge-diff`, conversion to typed values): types
-//! without bounds and formats. A null fits every type.
+//! are checked without bounds and formats. A null has every type.
 
 use serde_json::Value;
 
 use super::{Kind, Schema};
 
-/// Most paths that are returned.
+/// Maximum number of paths of mistyped values that are returned.
 const PLACES_MAX: usize = 64;
 
 impl Schema {

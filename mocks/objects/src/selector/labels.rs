@@ -28,15 +28,15 @@ pub enum Error {
     /// The text between two commas or after the last comma is empty.
     #[error("found ',', expected: identifier after ','")]
     NoTerm,
-    /// A closing bracket has no opening one.
+    /// A closing bracket has no opening bracket.
     #[error("found ')', expected: identifier")]
     NotOpened,
-    /// An opening bracket has no closing one.
+    /// An opening bracket has no closing bracket.
     #[error("found '', expected: ')'")]
     NotClosed,
     #[error("found '{0}', expected: in, notin, =, ==, !=, gt, lt")]
     NoOperator(String),
-    /// `in` or `notin` has no list.
+    /// `in` or `notin` has no list of values.
     #[error("found '{0}', expected: '('")]
     NoList(String),
     /// The value of a numeric comparison is not a number.

@@ -10,7 +10,7 @@ enum Step {
     Where { field: String, equals: String },
 }
 
-/// The first value at `path`; `None` also if the path is not supported.
+/// The first value at `path`; `None` if there is no value or the path is not supported.
 pub(super) fn find<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     steps(path)?.iter().try_fold(value, |at, step| match step {
         Step::Field(name) => at.get(name),

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::{cells, columns};
 use crate::catalogue::Catalogue;
 
-/// Returns a function from column names to the cells of an object.
+/// Returns a function that maps the name of a column to the cell of the object `value`.
 fn shown(full_name: &str, value: &Value) -> impl Fn(&str) -> Value + use<> {
     let catalogue = Catalogue::builtin();
     let resource = catalogue.by_full_name(full_name).unwrap();

@@ -1,7 +1,8 @@
 //! The two forms of events: `v1` and `events.k8s.io/v1` show the same objects.
 //!
-//! Owns the two forms of an event and the requirements of each API ("Event v1 core" and "Event v1 events.k8s.io" in the
-//! API reference). Events are stored in the form of `v1`, as in a real cluster. This module must not do I/O.
+//! Owns the conversion between the two forms, and the requirements of each API ("Event v1 core" and "Event v1
+//! events.k8s.io" in the API reference). Events are stored in the form of `v1`, as in a real cluster. This module must
+//! not do I/O.
 
 use serde_json::{Map, Value, json};
 
@@ -64,7 +65,8 @@ pub(super) fn fill(value: &mut Value) {
     }
 }
 
-/// Removes zero numbers and empty names. In the real server's type, they are not pointers, so a zero means "not set".
+/// Removes zero numbers and empty names. The real server's type has no pointers for these fields, so a zero means "not
+/// set".
 fn leave_out_zeros(object: &mut Map<String, Value>) {
     object.retain(|key, value| key != "count" || *value != 0);
     if let Some(series) = object.get_mut("series").and_then(Value::as_object_mut) {
@@ -118,7 +120,7 @@ pub(super) fn check_newer(value: &Value, causes: &mut Causes) {
     check_as(value, "reportingController", causes);
 }
 
-/// Checks an event. If it has an `eventTime`, it must follow the newer rules.
+/// Checks an event. An event with an `eventTime` must follow the rules of `events.k8s.io/v1`.
 fn check_as(value: &Value, controller: &str, causes: &mut Causes) {
     let namespace = value["metadata"]["namespace"].as_str().unwrap_or_default();
     let of_object = value["involvedObject"]["namespace"].as_str().unwrap_or_default();

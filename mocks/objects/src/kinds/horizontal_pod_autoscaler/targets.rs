@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::kinds::print::{NONE, Row};
 
-/// Most targets that one cell lists.
+/// Maximum number of targets that one cell lists.
 const LISTED: usize = 2;
 
 pub(super) fn targets(row: &Row<'_>) -> Value {
@@ -24,7 +24,7 @@ pub(super) fn targets(row: &Row<'_>) -> Value {
     })
 }
 
-/// The text of one metric: the current value from the status, if it has the same type, and the target.
+/// The text of one metric: the current value from the status, if the status has the same metric type, and the target.
 fn one(metric: &Value, current: Option<&Value>) -> String {
     let (kind, source) = match metric["type"].as_str().unwrap_or_default() {
         "Resource" => ("resource", &metric["resource"]),

@@ -12,9 +12,10 @@ use super::{NAME_OF_JOB, OF_JOB, policies};
 use crate::fields::meta;
 use crate::status::Cause;
 
-/// Most completions or parallel pods of an indexed job, and most failed indexes.
+/// Maximum number of completions, of parallel pods, and of failed indexes of an indexed job.
 const INDEXES_MAX: i64 = 100_000;
-/// Most failed indexes of a job with more completions than [`INDEXES_MAX`] whose failures are counted by index.
+/// Maximum number of failed indexes of a job with more completions than [`INDEXES_MAX`] whose failures are counted by
+/// index.
 const INDEXES_OF_MANY_MAX: i64 = 10_000;
 const MANAGER_MAX_BYTES: usize = 63;
 
@@ -31,8 +32,8 @@ pub(super) fn check(value: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Additional checks of a new job. Clients must not set the labels that identify its pods, and its name must be short
-/// enough for the names of its pods.
+/// Additional checks of a new job. Clients must not set the labels that identify a job's pods, and the job's name must
+/// be short enough for the names of the pods.
 pub(super) fn check_new(value: &Value, causes: &mut Vec<Cause>) {
     let spec = &value["spec"];
     let (name, uid) = (meta(value, "name"), meta(value, "uid"));

@@ -1,4 +1,4 @@
-//! Fields of a whole pod that follow from its containers.
+//! Sets fields of a whole pod that follow from its containers.
 
 use mock_cel::Quantity;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::super::pod_spec;
 use crate::fields::{each, set};
 
-/// Sets missing requests and limits of the whole pod if it has some already (KEP-2837, "Proposed Validation &
+/// Sets missing requests and limits of the whole pod if the pod has others already (KEP-2837, "Proposed Validation &
 /// Defaulting Rules").
 pub(super) fn fill(spec: &mut Value) {
     let given = |spec: &Value, which: &str| spec["resources"][which].as_object().cloned().unwrap_or_default();
@@ -64,7 +64,7 @@ pub(super) fn confine(pod: &mut Value) {
     }
 }
 
-/// Copies each limit without a request into the requests.
+/// Copies each limit of a container that has no request into the requests.
 pub(super) fn requests(container: &mut Value) {
     let limits = container.pointer("/resources/limits").and_then(Value::as_object).cloned().unwrap_or_default();
     for (resource, amount) in limits {

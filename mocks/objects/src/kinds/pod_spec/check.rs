@@ -1,7 +1,7 @@
 //! The checks of a pod specification, in a pod or in a template ("Kubernetes API reference", Pod v1 core).
 //!
-//! Owns the checks of a whole pod, and the order of all checks, which is that of a real server. The other checks are in
-//! files of their own. The rules are those of 1.34 with the features that are on by default.
+//! Owns the checks of a whole pod, and the order of all checks, which is that of a real server. The files in the folder
+//! `check` have the other checks. The rules are those of Kubernetes 1.34 with the features that are on by default.
 
 mod affinity;
 mod annotations;
@@ -44,7 +44,7 @@ struct Pod<'a> {
 }
 
 impl<'a> Pod<'a> {
-    /// The grace period in seconds.
+    /// The pod's grace period in seconds.
     fn grace_s(&self) -> Option<i64> {
         self.spec["terminationGracePeriodSeconds"].as_i64()
     }
@@ -54,7 +54,7 @@ impl<'a> Pod<'a> {
         self.spec["hostUsers"] != Value::Bool(false)
     }
 
-    /// All containers with the name of their list and their index in it.
+    /// All containers, each with the name of its list and its index in the list.
     fn containers(&self) -> impl Iterator<Item = (&'static str, usize, &'a Value)> + use<'a> {
         let spec = self.spec;
         ["initContainers", "containers", "ephemeralContainers"]
@@ -63,12 +63,12 @@ impl<'a> Pod<'a> {
     }
 }
 
-/// The items of a list; empty if it is absent.
+/// The items of a list; empty if the list is absent.
 fn items<'a>(value: &'a Value, list: &str) -> &'a [Value] {
     value[list].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// A text; empty if it is absent.
+/// The text in the field `key`; empty if the field is absent.
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }

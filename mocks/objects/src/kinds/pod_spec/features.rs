@@ -1,6 +1,6 @@
 //! Removes pod fields of disabled features, as a real server does.
 //!
-//! Owns the list of the fields, whose features are off by default in 1.34.
+//! Owns the list of the fields whose features are off by default in Kubernetes 1.34.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +35,7 @@ pub(super) fn drop_disabled(spec: &mut Value) {
     }
 }
 
-/// Removes volumes with an image as their source, and their mounts.
+/// Removes volumes with an image as their source, and the mounts of these volumes.
 fn images(spec: &mut Value) {
     let Some(volumes) = spec.get_mut("volumes").and_then(Value::as_array_mut) else { return };
     let name = |of: &Value| of["name"].as_str().map(str::to_owned);

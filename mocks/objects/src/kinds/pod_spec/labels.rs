@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::fields::each;
 
-/// Adds a condition for each label in `matchLabelKeys` and `mismatchLabelKeys` to the selector beside it.
+/// Adds a condition for each label in `matchLabelKeys` and `mismatchLabelKeys` to the selector in the same term.
 pub(in crate::kinds) fn write(pod: &mut Value) {
     let labels = pod["metadata"]["labels"].clone();
     let Some(spec) = pod.get_mut("spec") else { return };

@@ -1,9 +1,10 @@
 //! The annotation `last-applied` of `kubectl apply`, if server-side apply now changes the same object.
 //!
-//! Owns which conflicts the annotation settles, and how it is updated. The server uses the annotation only for the
-//! manager `kubectl` (`k8s.io/apimachinery/pkg/util/managedfields/internal`, `lastappliedmanager.go` and
-//! `lastappliedupdater.go`). `kubectl` itself then converts the entry `kubectl-client-side-apply` into one of the new
-//! manager: it patches `managedFields` (`k8s.io/client-go/util/csaupgrade`).
+//! Owns the decision which conflicts the annotation settles, and updating the annotation. The server uses the
+//! annotation only for the manager `kubectl` (`k8s.io/apimachinery/pkg/util/managedfields/internal`,
+//! `lastappliedmanager.go` and `lastappliedupdater.go`). After the apply, `kubectl` itself patches `managedFields`: it
+//! converts the entry `kubectl-client-side-apply` into an entry of the new manager
+//! (`k8s.io/client-go/util/csaupgrade`).
 
 use std::collections::HashSet;
 
@@ -15,7 +16,7 @@ use crate::object;
 /// The name of the manager for which the annotation counts.
 pub(super) const MANAGER: &str = "kubectl";
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// Most bytes of all annotations of an object, as in the API.
+/// Maximum number of bytes of all annotations of an object, as in the API.
 const ANNOTATIONS_MAX_BYTES: usize = 256 * 1024;
 
 /// The conflicts that remain: those about fields whose current value differs from the annotation's value.

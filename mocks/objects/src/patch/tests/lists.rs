@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Manager, by, server_side, track};
 use crate::catalogue::Catalogue;
 
-/// The object after these managers applied these objects, one after the other.
+/// The object after each manager in `intents` has applied its object, one after the other.
 fn applied(full_name: &str, intents: &[(&str, Value)]) -> Value {
     let catalogue = Catalogue::builtin();
     let resource = catalogue.by_full_name(full_name).unwrap();
@@ -29,7 +29,8 @@ fn items_of_two_managers_stand_beside_each_other() {
 }
 
 /// `kubectl apply --server-side` may change fields that `kubectl apply` set and that are unchanged since. Fields that
-/// another manager changed later are conflicts, and other managers may change none of these fields.
+/// another manager changed later are conflicts. Managers other than `kubectl` may change none of the fields that
+/// `kubectl apply` set.
 #[test]
 fn the_note_of_a_client_side_apply_settles_conflicts() {
     let catalogue = Catalogue::builtin();
@@ -85,7 +86,7 @@ fn wanting_more_of_an_object_is_no_removal() {
 }
 
 /// Ordinary writes make one entry for each manager and version of the API, with the time of the last write. An empty
-/// selector in a new object has no owner.
+/// selector in a new object gets no owner.
 #[test]
 fn entries_of_ordinary_writes() {
     let catalogue = Catalogue::builtin();
@@ -108,7 +109,7 @@ fn entries_of_ordinary_writes() {
     assert_eq!(entries[1]["fieldsV1"], json!({"f:spec": {"f:c": {}}}));
 }
 
-/// If a client wrote a list with two items of the same key, apply changes the first one.
+/// If a client wrote a list with two items of the same key, server-side apply changes the first item.
 #[test]
 fn of_two_items_with_one_key_the_first_is_changed() {
     let catalogue = Catalogue::builtin();
@@ -120,7 +121,7 @@ fn of_two_items_with_one_key_the_first_is_changed() {
     assert_eq!(value["spec"]["containers"], json!([{"name": "a", "image": "3"}, {"name": "a", "image": "2"}]));
 }
 
-/// An item and a field in another item of the same list can be removed at the same time.
+/// One apply can remove an item of a list and a field in another item of that list.
 #[test]
 fn what_goes_in_a_list_and_below_it_goes_at_once() {
     let port = |port: u16| json!({"containerPort": port, "protocol": "TCP"});

@@ -1,5 +1,5 @@
-//! Tests of CEL rules in schemas: which rules are valid, and their results on objects. The messages are those in the
-//! real server's sources.
+//! Tests of CEL rules in schemas: which rules are valid, and their results on objects. The expected messages are those
+//! in the real server's sources.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -364,7 +364,7 @@ fn long_lists_with_keys_are_compared_by_their_keys() {
     assert_eq!(judged(&schema, &new, Some(&old)).len(), 2);
 }
 
-/// Decoding bytes costs budget in every operation.
+/// Every CEL operation that decodes bytes costs budget.
 #[test]
 fn bytes_are_not_for_nothing() {
     let list = json!({"type": "array", "items": {"type": "integer"}});
@@ -433,7 +433,7 @@ fn long_lists_are_compared_item_by_item() {
     assert!(found.iter().all(|found| found.starts_with("warning ")), "{found:?}");
 }
 
-/// Random expressions: a start and operations that fit it, so that many of them compile.
+/// Random CEL expressions: a start and operations that fit the start, so that many expressions compile.
 fn expression() -> impl Strategy<Value = String> {
     let starts: Vec<_> = "self~oldSelf~self.n~self.r~self.t~self.list~self.keyed~self.set~self.map~self.at~self.wait~\
         self.raw~self.any~self.none~self.inner~oldSelf.n~oldSelf.keyed~oldSelf.?t~1~'a%s'~b'a'~[1, 2]~{'a': 1}~\
@@ -458,8 +458,8 @@ fn source() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Any rule is refused, or its evaluation ends and gives the same result twice. No object that fits the schema
-    /// blocks the server.
+    /// Any random rule is refused, or its evaluation ends and gives the same result twice, so no object blocks the
+    /// server.
     #[test]
     fn never_panics(rule in source(), message in expression(), path in "[.]?[a-z\\[\\]'.]{0,8}", optional in any::<bool>()) {
         let rules = json!([{"rule": rule, "messageExpression": message, "fieldPath": path, "optionalOldSelf": optional}]);

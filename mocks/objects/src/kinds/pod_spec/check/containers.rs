@@ -125,7 +125,7 @@ fn host_ports(containers: &[Value], list: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The volumes and resource claims of a pod, to which its containers can refer.
+/// The volumes and resource claims of a pod, to which the pod's containers can refer.
 struct Around<'a> {
     pod: Pod<'a>,
     known: &'a Known<'a>,
@@ -151,7 +151,7 @@ impl Around<'_> {
         security::check(&container["securityContext"], self.pod, at.field("securityContext"), causes);
     }
 
-    /// Checks `resizePolicy`; some causes name the list instead of its item.
+    /// Checks `resizePolicy` of a container; some causes name the list instead of the invalid item.
     fn resizing(&self, container: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
         let mut seen = BTreeSet::new();
         for (index, one) in items(container, "resizePolicy").iter().enumerate() {

@@ -17,7 +17,7 @@ pub(super) fn check(container: &Value, known: &Known<'_>, at: At<'_>, causes: &m
     devices(container, known, at.field("volumeDevices"), causes);
 }
 
-/// The values of one text field in all items of a list.
+/// The values of the text field `key` in all items of a list of the container.
 fn all<'a>(container: &'a Value, list: &str, key: &str) -> BTreeSet<&'a str> {
     items(container, list).iter().map(|item| text(item, key)).collect()
 }

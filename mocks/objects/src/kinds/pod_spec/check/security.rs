@@ -12,7 +12,7 @@ use super::{MAX, Pod, has, items, text, texts};
 use crate::status::Cause;
 
 const SYSCTL_MAX_BYTES: usize = 253;
-/// Longest path of a profile: Linux' `PATH_MAX` without the final zero byte.
+/// Longest path of a security profile in bytes: Linux' `PATH_MAX` without the final zero byte.
 const PROFILE_MAX_BYTES: usize = 4095;
 const CREDENTIALS_MAX_BYTES: usize = 64 << 10;
 const DOMAIN_MAX_BYTES: usize = 256;

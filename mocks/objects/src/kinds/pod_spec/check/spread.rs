@@ -42,7 +42,7 @@ pub(super) fn check(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// For each topology spread constraint, whether a later one has the same topology key and the same action.
+/// For each topology spread constraint, whether a later constraint has the same topology key and the same action.
 fn repeated(all: &[Value]) -> Vec<bool> {
     let mut behind = BTreeSet::new();
     let same = all.iter().rev().map(|one| !behind.insert((text(one, "topologyKey"), text(one, "whenUnsatisfiable"))));

@@ -1,4 +1,4 @@
-//! The checks of a pod's operating system, and of fields that this system does not have.
+//! The checks of a pod's operating system, and of fields that are not allowed for this operating system.
 
 use serde_json::Value;
 

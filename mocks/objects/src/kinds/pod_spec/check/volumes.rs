@@ -1,7 +1,7 @@
 //! The checks of a pod's volumes, each of which has one source.
 //!
-//! Owns the usual sources. `disks` checks sources of old storage systems, `files` those that provide files from other
-//! objects, and `claim` checks claims.
+//! Owns the checks of the usual sources. `disks` checks sources of old storage systems, `files` checks sources with
+//! files from other objects, and `claim` checks volume claims.
 
 pub(in crate::kinds) mod claim;
 mod disks;
@@ -22,7 +22,8 @@ use crate::status::Cause;
 /// The valid volumes of a pod by name, which containers can mount.
 pub(super) type Known<'a> = BTreeMap<&'a str, &'a Value>;
 
-/// The sources of volumes in the order of the checks. If a volume has several sources, only the first one is checked.
+/// The sources of volumes in the order of the checks. If a volume has several sources, only the first source is
+/// checked.
 const SOURCES: [&str; 30] = [
     "emptyDir",
     "hostPath",

@@ -1,4 +1,4 @@
-//! The checks and defaults of a claim's specification: in a claim, in a pod, or in a `StatefulSet`.
+//! The checks and defaults of a volume claim's specification: in a claim, in a pod, or in a `StatefulSet`.
 
 use mock_cel::Quantity;
 use mock_cel::formats::{label, subdomain};
@@ -12,7 +12,7 @@ use super::super::{has, items, text, texts};
 use crate::fields::set;
 use crate::status::Cause;
 
-/// Metadata fields that a claim template must not have; only labels and annotations are allowed.
+/// Metadata fields that a claim template must not have, which are all except labels and annotations.
 const NOT_IN_TEMPLATES: [&str; 12] = [
     "name",
     "generateName",
@@ -85,7 +85,7 @@ pub(in crate::kinds) fn check(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>)
     data(spec, at, causes);
 }
 
-/// Checks the source of a claim's initial content, which can be in two fields.
+/// Checks the source of a claim's initial content, which can be in `dataSource` or `dataSourceRef`.
 fn data(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     for key in ["dataSource", "dataSourceRef"].into_iter().filter(|key| has(spec, key)) {
         source(&spec[key], at.field(key), causes);

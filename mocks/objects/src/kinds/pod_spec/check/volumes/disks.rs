@@ -9,7 +9,7 @@ use super::super::{check_label, has, items, text};
 use super::{named, reserved};
 use crate::status::Cause;
 
-/// The required fields of sources that have no or few other rules.
+/// The required fields of volume sources that have no or few other rules.
 const REQUIRED: [(&str, &[&str]); 12] = [
     ("gcePersistentDisk", &["pdName"]),
     ("awsElasticBlockStore", &["volumeID"]),
@@ -25,7 +25,7 @@ const REQUIRED: [(&str, &[&str]); 12] = [
     ("portworxVolume", &["volumeID"]),
 ];
 
-/// Checks a source of the type `kind`.
+/// Checks a volume source of the type `kind`.
 pub(super) fn check(given: &Value, kind: &str, above: At<'_>, causes: &mut Vec<Cause>) {
     // The name in a real server's messages.
     let at = above.field(if kind == "gcePersistentDisk" { "persistentDisk" } else { kind });

@@ -11,7 +11,7 @@ use super::super::environment::check_file;
 use super::super::{has, items, text};
 use crate::status::Cause;
 
-/// The shortest lifetime of a token in seconds.
+/// The shortest lifetime of a projected token in seconds.
 const TOKEN_MIN_S: i64 = 10 * 60;
 const TOKEN_MAX_S: i64 = 1 << 32;
 
@@ -63,7 +63,7 @@ pub(super) fn check_projected(given: &Value, at: At<'_>, causes: &mut Vec<Cause>
     }
 }
 
-/// Refuses a path that two sources of a volume write.
+/// Refuses a path that two sources of a projected volume write.
 fn once<'a>(path: &'a str, shown: &str, paths: &mut BTreeSet<&'a str>, at: At<'_>, causes: &mut Vec<Cause>) {
     if !path.is_empty() && !paths.insert(path) {
         causes.invalid_text(at, shown, "conflicting duplicate paths");
