@@ -1,7 +1,7 @@
 //! A handle of a fault for effects that happen later: on a stream, or while a request waits.
 //!
-//! Owns three operations: whether the fault is still active, whether it may have another effect, and the count of an
-//! effect.
+//! Owns three operations: asking whether the fault is still active, asking whether it may have another effect, and
+//! counting an effect.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::FaultId;
 #[derive(Debug, Clone)]
 pub struct ActiveFault {
     id: FaultId,
-    /// A number that, unlike the id, is never reused.
+    /// The serial number of the fault, which, unlike the id, is never reused.
     serial: u64,
     over: CancellationToken,
     counts: Arc<dyn Counts>,
@@ -55,7 +55,7 @@ impl ActiveFault {
         self.over.cancel();
     }
 
-    /// Whether the fault may have another effect now; counts nothing.
+    /// Whether the fault may have another effect now; counts no effect.
     pub fn may(&self) -> bool {
         !self.is_over() && self.counts.may(self.serial)
     }
@@ -66,7 +66,7 @@ impl ActiveFault {
         !self.is_over() && self.counts.strike(self.serial, true, &mut detail)
     }
 
-    /// Counts an effect that the probability has allowed before, even if the fault has ended meanwhile.
+    /// Counts an effect that the probability has already allowed, even if the fault has ended meanwhile.
     pub fn hit(&self, mut detail: impl FnMut() -> String) -> bool {
         self.counts.strike(self.serial, false, &mut detail)
     }

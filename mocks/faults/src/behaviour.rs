@@ -1,6 +1,6 @@
-//! The hooks that a fault implements, and the functions that it may call.
+//! The hooks that a fault implements, and the functions that a fault may call.
 //!
-//! Owns the hooks. A fault implements the hooks that it needs; the defaults do nothing.
+//! Owns the trait of hooks. A fault implements the hooks that it needs; the default hooks do nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use super::{ActiveFault, Asked, Fault, FaultId, Form, Injection, Newer, Row, Str
 pub trait Host: Send + Sync + std::fmt::Debug {
     /// The current time in microseconds since the epoch.
     fn now_us(&self) -> u64;
-    /// Compacts the history to the newest `keep` revisions. With `keep` 0 no revision that the server has sent so far
-    /// can be resumed from. Returns the oldest remaining revision before and after.
+    /// Compacts the history to the newest `keep` revisions. With `keep` 0, no watch can resume from a revision that the
+    /// server has sent so far. Returns the oldest remaining revision before and after the compaction.
     fn compact(&self, keep: u64) -> (u64, u64);
     /// Restores an older state; returns a description of the undone commits, or `None` if no commit was undone.
     fn restore(&self, restore: Restore) -> Option<String>;
@@ -118,7 +118,7 @@ impl Row {
 pub(crate) struct Scene<'a> {
     pub id: FaultId,
     pub fault: &'a Fault,
-    /// A handle for effects that happen later.
+    /// The fault's handle for effects that happen later.
     pub active: &'a ActiveFault,
     pub(super) now_us: u64,
     pub(super) random: &'a mut ChaCha8Rng,

@@ -1,7 +1,7 @@
 //! The catalogue of faults: the type `Name`, with a value for each fault.
 //!
-//! Owns how names are written and parsed. The crate's root lists the faults beside their modules. The file of each
-//! fault owns its meaning and its behaviour.
+//! Owns how names of faults are written and parsed. The crate's root lists the faults beside their modules. The file of
+//! each fault owns its meaning and its behaviour.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::Name;
 
-/// Declares the type of names: first the faults that the mock API server plays, then all others.
+/// Declares the type of fault names: first the faults that the mock API server plays, then all other faults.
 macro_rules! catalogue {
     (played { $($name:ident = $row:path,)* } elsewhere { $($other:ident = $other_row:path,)* }) => {
         /// The name of a fault in the catalogue.

@@ -8,11 +8,12 @@ use super::settings::keys;
 use super::settings::{Family, Row};
 use super::{Error, Fault};
 
-/// The default length of a jump.
+/// The default length of a clock's jump.
 const AHEAD: Span = Span::from_secs(600);
 /// The longest jump: ten years.
 const JUMP_MAX: Span = Span::from_secs(10 * 365 * 86_400);
-/// The largest drift in millionths: the clock runs at least half and at most one and a half times as fast as normal.
+/// The largest drift of a clock in millionths: the clock runs at least half and at most one and a half times as fast as
+/// normal.
 const PPM_MAX: i32 = 500_000;
 
 /// The clocks that jump together.
@@ -46,7 +47,7 @@ keys! {
 }
 
 impl JumpKeys {
-    /// The clocks that jump.
+    /// The clocks that the fault `clock-jump` changes.
     pub fn which(&self) -> JumpOf {
         self.of.unwrap_or(JumpOf::Wall)
     }
@@ -60,7 +61,7 @@ impl JumpKeys {
 }
 
 impl DriftKeys {
-    /// By how many millionths the clock runs faster.
+    /// The number of millionths by which the clock runs faster than normal.
     pub fn ppm(&self) -> i32 {
         self.ppm.unwrap_or(1000)
     }

@@ -1,14 +1,14 @@
 //! The hook for random faults that affect one request instead of a period.
 //!
-//! Owns the hook. At a given time, different runs receive different requests, but the n-th watch of a resource is the
-//! same in each run.
+//! Owns the hook. Faults are drawn for requests, because the n-th watch of a resource is the same in each run, but the
+//! requests at a given time are not.
 
 use super::{Asked, Fault, FaultId};
 
 /// Draws random faults for an incoming request.
 pub trait Draw: Send + Sync + std::fmt::Debug {
-    /// The faults that begin with this request, before any fault handles the request. Each must choose the request by
-    /// `resource`, `on`, `query` and `nth: 1`. No other request is handled meanwhile.
+    /// The faults that begin with this request, before any fault handles the request. Each fault must choose the
+    /// request by `resource`, `on`, `query` and `nth: 1`. No other request is handled during the draw.
     fn draw(&self, asked: &Asked<'_>) -> Vec<(FaultId, Fault)>;
 }
 
@@ -19,7 +19,7 @@ mod tests {
     use super::super::{Faults, Instead, Name, Nth, On};
     use super::*;
 
-    /// Draws a refusal for every second create.
+    /// Draws a refusal for every second create request.
     #[derive(Debug, Default)]
     struct EverySecond(AtomicU32);
 

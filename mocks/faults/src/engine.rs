@@ -1,6 +1,6 @@
 //! The engine of faults in the mock API server: the begun faults, their targets, and their effects.
 //!
-//! Owns the one lock of these faults, and the choice of requests and watches by target user, `on`, `resource`,
+//! Owns the one lock of all begun faults, and the choice of requests and watches by target user, `on`, `resource`,
 //! `afterEvents` and other keys. [`Table`] owns the logic that all engines share. The engine does not know the effects
 //! of single faults.
 
@@ -21,9 +21,10 @@ use super::{
     Scene, Stream,
 };
 
-/// The time that written bytes get to leave before a fault touches a connection. At least one flush is awaited too.
+/// The time that written bytes get to leave before a fault touches a connection. The engine also waits for at least one
+/// flush.
 const SETTLES: Duration = Duration::from_millis(20);
-/// The longest wait for that flush, because a client may have stopped reading.
+/// The longest wait for a flush before a fault touches a connection, because a client may have stopped reading.
 const SETTLES_MOST: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -64,7 +65,7 @@ struct AfterEvents {
     settling: Option<Settling>,
 }
 
-/// The state while the last event is on its way to the socket.
+/// The state of a fault that waits while the last event is on its way to the socket.
 #[derive(Debug)]
 struct Settling {
     since: Instant,
@@ -190,7 +191,7 @@ impl Core {
         }
     }
 
-    /// Handles a stream that has sent the number of events in a fault's `afterEvents`.
+    /// Begins a fault on a stream that has sent the number of events in the fault's `afterEvents`.
     fn reached(self: &Arc<Self>, serial: u64, stream: &Arc<Stream>) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
@@ -341,7 +342,7 @@ impl Inner {
             && running.fault.matches(&stream.resource, &stream.user_agent, &stream.query, stream.connection.endpoint)
     }
 
-    /// The open watches that a fault concerns. The list is empty if the fault counts requests from its beginning on.
+    /// The open watches that a fault concerns. The list is empty if the fault counts the requests since its beginning.
     fn concerned(&self, index: usize) -> Vec<Arc<Stream>> {
         let running = &self.table.entries[index];
         if running.fault.counts_turns() {
@@ -350,7 +351,8 @@ impl Inner {
         self.streams.values().filter(|stream| self.concerns(running, stream)).cloned().collect()
     }
 
-    /// Whether a stream has sent the number of events in `afterEvents`; if not, the stream reports that later.
+    /// Whether a stream has sent the number of events in `afterEvents`; if not, the stream calls the engine when it
+    /// has.
     fn is_due(&self, index: usize, stream: &Stream, core: &Arc<Core>) -> bool {
         let running = &self.table.entries[index];
         let events = running.fault.after_events.unwrap_or(0);

@@ -1,6 +1,7 @@
 //! `event-delayed`: each event is sent after a delay, in the right order; bookmarks and the end of the stream wait
-//! behind it. Held events are sent at once when the fault ends. If more than `events` events are held, the oldest is
-//! sent. A hit is one event. Held events are reported as withheld, so that the client is not blamed for the delay.
+//! behind delayed events. Held events are sent at once when the fault ends. If more than `events` events are held, the
+//! oldest is sent. A hit is one event. Held events are reported as withheld, so that the client is not blamed for the
+//! delay.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -28,10 +29,10 @@ pub(super) const ROW: PlayedRow =
         .hit("an event")
         .played(|_| Box::new(EventDelayed));
 
-/// The default delay.
+/// The default delay of an event.
 const DELAY: Duration = Duration::from_secs(1);
-/// Most events that are held for one stream. At this limit the stream reads no further events, which stay in the
-/// history.
+/// Maximum number of events that are held for one stream. At this limit the stream reads no further events, which stay
+/// in the history.
 const HELD_MAX: usize = 4096;
 
 #[derive(Debug)]
@@ -50,7 +51,7 @@ impl Behaviour for EventDelayed {
 struct Delaying {
     active: ActiveFault,
     delay: Duration,
-    /// Most events that the fault holds.
+    /// Maximum number of events that the fault holds for this stream.
     most: usize,
     held: VecDeque<(Instant, Item)>,
 }

@@ -1,6 +1,6 @@
 //! `event-edited`: fields of events differ from the committed fields, as after a broken cache or a proxy that rewrites.
-//! The placeholder `${other}` is the value in the newest event of another object on the same watch. An event that stays
-//! equal is sent unchanged and is no hit. A hit is one changed event.
+//! The placeholder `${other}` is the value in the newest event of another object on the same watch. An event whose
+//! fields already have the values is sent unchanged and is no hit. A hit is one changed event.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,13 +28,13 @@ pub(super) const ROW: PlayedRow = Row::watches("event-edited", "Fields of events
     .hit("an event")
     .played(|fault| Box::new(EventEdited { set: Arc::new(fault.keys::<Keys>().set.unwrap_or_default()) }));
 
-/// The placeholder in a value for the value of another object.
+/// The placeholder that stands for the value in another object.
 const OTHER: &str = "${other}";
 /// The JSON pointer to an object's UID.
 const UID: &str = "/metadata/uid";
-/// The field that is edited if the fault is drawn by its name: it gets the revision of another object.
+/// The field that is edited if a random draw only names the fault: the field gets the revision of another object.
 const REVISION: &str = "/metadata/resourceVersion";
-/// Most fields that one fault edits.
+/// Maximum number of fields that one fault edits.
 const FIELDS_MAX: usize = 20;
 
 #[derive(Debug)]

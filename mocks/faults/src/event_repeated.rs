@@ -1,5 +1,5 @@
 //! `event-repeated`: a watch that resumes from a revision first gets the last events up to that revision again, then
-//! the new events. A hit is one watch with repeated events.
+//! the new events. A hit is one watch that got repeated events.
 
 use super::settings::{keys, not_zero};
 use super::{Asked, Behaviour, Injection, PlayedRow, Row, Scene};

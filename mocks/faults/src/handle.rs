@@ -1,7 +1,7 @@
 //! A handle of one open connection: the effects of faults on the connection.
 //!
-//! Owns these effects, the waker of the connection's server task, and the effects on a new connection. It knows neither
-//! sockets nor single faults.
+//! Owns the effects on an open and on a new connection, and the waker of the connection's server task. This module
+//! knows neither sockets nor single faults.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub enum Way {
 pub struct Welcome {
     /// How the connection is refused, if it is.
     pub refused: Option<How>,
-    /// The most simultaneous HTTP/2 streams.
+    /// Maximum number of simultaneous HTTP/2 streams, and the fault that sets the limit.
     pub streams_max: Option<(FaultId, u32)>,
     /// The kind of certificate that the connection gets instead of the right one.
     pub certificate: Option<(FaultId, Kind)>,
@@ -134,7 +134,7 @@ impl Handle {
         self.look(|inner| inner.goaway).is_some()
     }
 
-    /// Takes the GOAWAY that must be sent; each GOAWAY is returned once.
+    /// Takes the GOAWAY that must be sent; each requested GOAWAY is returned once.
     #[inline]
     pub fn take_goaway(&self) -> Option<Goaway> {
         if !self.touched.load(Ordering::Acquire) {
@@ -153,7 +153,7 @@ impl Handle {
         self.until(|inner| inner.frozen_in.is_none() && inner.frozen_out.is_none()).await;
     }
 
-    /// Whether a fault requested a GOAWAY, sent or not.
+    /// Whether a fault requested a GOAWAY, whether the frame was already sent or not.
     pub fn is_leaving(&self) -> bool {
         self.look(|inner| inner.leaving.then_some(())).is_some()
     }

@@ -1,5 +1,5 @@
-//! `hold-buffer`: no bytes are sent until enough are collected or the stream ends, as through a proxy's buffer. With
-//! `headers` the head of the answer waits too. A hit is one buffer in which an event had to wait.
+//! `hold-buffer`: no bytes of a watch are sent until a buffer is full or the stream ends, as through a proxy's buffer.
+//! With `headers` the head of the answer waits too. A hit is one buffer in which an event had to wait.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(super) const ROW: PlayedRow =
         .hit("a buffer with an event in it")
         .played(|_| Box::new(HoldBuffer));
 
-/// The largest buffer, which is the memory that one stream may take.
+/// The largest buffer, and so the memory that one stream may take.
 const BYTES_MAX: Bytes = Bytes(16 * 1024 * 1024);
 /// The default size of the buffer: one memory page, as in proxies.
 const BYTES: u64 = 4096;

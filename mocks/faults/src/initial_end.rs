@@ -1,5 +1,5 @@
 //! `initial-end-missing` and `initial-end-held` change the bookmark that closes the initial events (KEP-3157). The
-//! bookmark lacks its annotation, or comes after a delay, behind the live events of that time. A hit is one such
+//! bookmark lacks its annotation, or comes after a delay, behind the live events of the delay. A hit is one such
 //! bookmark.
 
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(super) const HELD: PlayedRow =
         .hit("such a bookmark")
         .played(|_| Box::new(InitialEnd));
 
-/// The default delay.
+/// The default delay of the bookmark.
 const DELAY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! Checks of the settings of faults of Pods and programs.
 //!
-//! Owns the checks that these faults share: their targets exist only during a run, and stopping and starting takes
-//! time.
+//! Owns the checks that these faults share, because Pods and programs exist only during a run and take time to stop and
+//! start.
 
 use super::{Error, Fault, Lasting};
 
-/// Refuses a fault that begins before the run, when its target does not exist.
+/// Refuses a fault that begins before the run, when the fault's target does not exist.
 pub(super) fn begins_later(fault: &Fault) -> Result<(), Error> {
     if fault.is_armed_before() {
         return Err(Error::Needs { fault: fault.name.as_str(), instead: "say when it begins: `at: 5s`" });

@@ -1,11 +1,11 @@
 //! Faults: named misbehaviour of the mock API server, with a proof of every real effect.
 //!
-//! Owns the configuration of a fault, the engine that begins and ends faults, and the record of their hits. One fault
-//! is one file with its catalogue entry, and one line in `catalogue!`. A fault has two hooks: a request before its
-//! answer (`Injection`), and a watch whose events it changes (`Effect`). Faults affect only requests of their target
-//! users ([`Faults::target_users`]), so the harness's own clients always see a healthy server. Three faults change the
-//! store itself: `watch-410` and `compact` remove history, and `rewind` restores an old state. This crate knows
-//! requests, streams and revisions, but not HTTP.
+//! Owns the configuration of a fault, the engine that begins and ends faults, and the record of their hits. Each fault
+//! is one file with the fault's catalogue entry, and one line in `catalogue!`. A fault acts in two places: on a request
+//! before its answer (`Injection`), and on the events of a watch (`Effect`). Faults affect only requests of their
+//! target users ([`Faults::target_users`]), so the harness's own clients always see a healthy server. Three faults
+//! change the store itself: `watch-410` and `compact` remove history, and `rewind` restores an old state. This crate
+//! knows requests, streams and revisions, but not HTTP.
 
 mod active;
 mod asked;
@@ -169,7 +169,7 @@ catalogue! {
     }
 }
 
-/// The number that the caller gives to a scheduled fault.
+/// The number of a fault in a schedule, which the caller chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FaultId(pub u32);
 
@@ -240,8 +240,8 @@ impl Faults {
     }
 
     /// Sets the endpoints whose connections faults may affect before the user is known. 0 is the server's own endpoint;
-    /// replicas have higher numbers. Before this call, faults affect no such connection. Name only endpoints that the
-    /// subject alone uses.
+    /// replicas have higher numbers. Before this call, faults affect no connection whose user is unknown. Name only
+    /// endpoints that the subject alone uses.
     pub fn target_endpoints<I: IntoIterator<Item = u32>>(&self, endpoints: I) {
         self.core.inner.lock().endpoints = endpoints.into_iter().collect();
     }
@@ -269,8 +269,8 @@ impl Faults {
         self.core.inner.lock().take_hits()
     }
 
-    /// Waits until a fault has a hit since the last return of this function. [`Faults::take_hits`] then returns the
-    /// hit, unless a call has taken it already. Only one task may wait; dropping the future loses no hit.
+    /// Waits until any fault has a hit that is newer than the last return of this function. [`Faults::take_hits`] then
+    /// returns the hit, unless a call has taken it already. Only one task may wait; dropping the future loses no hit.
     pub async fn struck(&self) {
         let struck = self.core.inner.lock().struck();
         struck.notified().await;
@@ -309,7 +309,7 @@ impl Faults {
         self.core.asked(asked)
     }
 
-    /// Handles a watch that was accepted; `injection` is that of its request.
+    /// Handles a watch that was accepted; `injection` has the effects on the watch's request.
     pub fn opened(&self, stream: &Arc<Stream>, injection: &Injection) {
         self.core.opened(stream, injection);
     }

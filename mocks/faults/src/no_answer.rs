@@ -1,5 +1,5 @@
 //! `no-answer`: a request is read and never answered. The connection is closed when the client leaves or the fault
-//! ends. A hit is one request.
+//! ends. A hit is one unanswered request.
 
 use super::{Asked, Behaviour, Injection, Instead, PlayedRow, Row, Scene};
 

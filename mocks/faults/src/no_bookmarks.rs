@@ -1,5 +1,5 @@
 //! `no-bookmarks`: requested bookmarks are not sent, except the bookmark that closes the initial events. A hit is one
-//! bookmark.
+//! suppressed bookmark.
 
 use std::sync::Arc;
 

@@ -12,8 +12,8 @@ use super::{Error, Fault};
 
 /// The default time between the starts of two repeated effects.
 pub const PAUSE: Span = Span::from_secs(20);
-/// The default remaining validity of an expiring certificate. A kubelet with a watch mounts a new certificate into a
-/// Pod within seconds.
+/// The default remaining validity of a certificate that `certificate-expiry` sets. A kubelet with a watch mounts a new
+/// certificate into a Pod within seconds.
 pub const VALID: Span = Span::from_secs(30);
 /// The least validity that is long enough to mount one certificate into a Pod, and the next certificate after it.
 const VALID_LEAST: Span = Span::from_secs(15);

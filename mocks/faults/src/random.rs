@@ -1,5 +1,5 @@
-//! The draw of random faults: a rate and a list become a schedule. Pure: the same seed, list and window give the same
-//! schedule.
+//! The draw of random faults: makes a schedule from a rate and a list of faults. Pure: the same seed, list and window
+//! give the same schedule.
 //!
 //! Owns the choice and the times of the faults. A fault that the list only names gets the arguments in its catalogue
 //! entry (`Row::drawn`).
@@ -15,13 +15,14 @@ use units::Span;
 
 use super::{Fault, Lasting, Name};
 
-/// Most faults of one schedule. A hundred hours with one fault a minute are 6,000.
+/// Maximum number of faults in one schedule. A hundred hours with one fault a minute are 6,000 faults.
 pub const DRAWN_MAX: u64 = 10_000;
-/// The time that a momentary fault takes: up to a second until it has a target, and a second for its canary.
+/// The time that a momentary fault takes: up to a second until the fault has a target, and a second for its canary.
 const MOMENT: Duration = Duration::from_secs(2);
 /// The pause between two drawn faults, so that a canary belongs to one fault.
 const BETWEEN: Duration = Duration::from_secs(2);
-/// The slack from which a fault begins at a whole second. With less slack only few whole seconds would be possible.
+/// If a fault may begin within a time of at least this length, it begins at a whole second. A shorter time has only few
+/// whole seconds.
 const SLACK_IN_SECONDS: Duration = Duration::from_secs(10);
 /// Separates the random numbers of the draw from those of load and churn, which use the same seed.
 const STREAM: u64 = 0xFA17;
@@ -179,7 +180,7 @@ impl Random {
     }
 }
 
-/// The fault with a length and a resource; missing ones are taken from the defaults.
+/// The fault with a length and a resource, which come from the defaults if the fault lacks them.
 fn complete(fault: &Fault, resource: Option<&str>) -> Fault {
     let row = fault.name.row();
     let mut fault = Fault { at: Some(Span::from_secs(0)), ..fault.clone() };
@@ -195,8 +196,8 @@ fn complete(fault: &Fault, resource: Option<&str>) -> Fault {
     fault
 }
 
-/// How late in its interval a fault begins. If enough whole seconds are possible, the time is a whole second, which
-/// people can read in a plan and write into a scenario.
+/// The time from the beginning of an interval to the beginning of its fault. If enough whole seconds are possible, the
+/// time is a whole second, which people can read in a plan and write into a scenario.
 fn late(rng: &mut ChaCha8Rng, slack: Duration) -> Duration {
     let grain = if slack >= SLACK_IN_SECONDS { Duration::from_secs(1) } else { Duration::from_millis(1) };
     let grains = u32::try_from(slack.as_nanos() / grain.as_nanos()).unwrap_or(u32::MAX);
@@ -220,8 +221,8 @@ fn takes(fault: &Fault) -> Duration {
     active(fault).unwrap_or_default().saturating_add(BETWEEN)
 }
 
-/// Whether two faults are active at the same time. A planned fault that lasts to the end of the load may overlap
-/// others, so it never counts.
+/// Whether two faults are active at the same time. A planned fault that lasts to the end of the load may overlap drawn
+/// faults, so the result is then `false`.
 fn meet(planned: &Fault, drawn: &Fault) -> bool {
     let span = |fault: &Fault| Some((fault.at?.0, fault.at?.0.saturating_add(active(fault)?).saturating_add(BETWEEN)));
     span(planned).zip(span(drawn)).is_some_and(|(a, b)| a.0 < b.1 && b.0 < a.1)

@@ -1,4 +1,4 @@
-//! The default `reason` of a refusal.
+//! The default `reason` in the `Status` of a refusal.
 
 /// The `reason` for an HTTP status (`k8s.io/apimachinery/pkg/apis/meta/v1`, `StatusReason`); empty if Kubernetes
 /// defines none.

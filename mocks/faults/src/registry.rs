@@ -1,4 +1,5 @@
-//! Catalogue entries of registry faults, which `mock_registry` plays: the file of each behaviour is in that crate.
+//! Catalogue entries of registry faults, which the crate `mock_registry` plays. The crate has a file for each
+//! behaviour.
 
 use units::{Span, Throughput};
 

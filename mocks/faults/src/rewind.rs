@@ -1,5 +1,5 @@
 //! `rewind`: the store is restored to an earlier state, as from an older backup, and its revision counter continues
-//! from there. If the restore undid a commit, the first list that shows the restore is a hit. Each watch from a
+//! from that state. If the restore undid a commit, the first list that shows the restore is a hit. Each watch from a
 //! revision that no longer exists is a hit too.
 
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(super) const ROW: PlayedRow = Row::server(
 .hit("the first list afterwards, and a watch from a revision that no longer exists")
 .played(|fault| Box::new(Rewind::new(fault)));
 
-/// The default age of the backup.
+/// The default age of the backup in seconds.
 const AGE_S: u64 = 10;
 
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! The times at which faults begin and end. Pure: the inputs are the time and hits, the outputs are steps.
 //!
-//! Owns the keys `at`, `when` and `for`. The schedule begins no fault itself: its caller does.
+//! Owns the keys `at`, `when` and `for`. The schedule begins no fault itself; its caller begins the faults.
 
 use std::time::Duration;
 
@@ -53,8 +53,8 @@ impl Schedule {
         Ok(schedule)
     }
 
-    /// The faults that begin before the subject starts, in the order of the list. Their `for` counts from the start of
-    /// the warm-up.
+    /// The faults that begin before the subject starts, in the order of the list. The `for` of these faults counts from
+    /// the start of the warm-up.
     pub fn armed_before(&mut self) -> Vec<usize> {
         let armed = |entry: &Entry| entry.waits_for.is_none() && !entry.begun;
         let timed: Vec<usize> = self.pending.iter().filter_map(|(_, step)| step.begins()).collect();
@@ -104,7 +104,7 @@ impl Schedule {
     }
 
     /// Ends the schedule at the end of the load. Returns the faults that have begun and not ended, in the order of the
-    /// list. No step follows.
+    /// list. The schedule then has no further step.
     pub fn finish(&mut self) -> Vec<usize> {
         self.pending.clear();
         let open: Vec<usize> =

@@ -1,7 +1,7 @@
 //! A handle of one open watch: its identity, and the effects of faults on the watch.
 //!
-//! Owns the state of the stream, new effects that the stream has not taken yet, and the waker of its server task. The
-//! server itself is not known here.
+//! Owns the state of the stream, new effects that the stream has not taken yet, and the waker of its server task. This
+//! module does not know the server itself.
 
 pub(super) mod pipe;
 
@@ -118,7 +118,7 @@ impl Stream {
         true
     }
 
-    /// Handles the time after the last line of an ending: the stream stays open without a byte.
+    /// Keeps the stream open without a byte after the last line of an ending.
     pub fn fall_silent(&self, fault: FaultId) {
         self.inner.lock().watch_state = WatchState::Silent(fault);
     }

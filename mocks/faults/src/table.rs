@@ -13,10 +13,12 @@ use tokio::sync::Notify;
 
 use super::{Error, Fault, FaultId, Hit, Lasting};
 
-/// Most hits that are kept until they are taken. Beyond the limit the oldest hits are dropped; counters stay exact.
+/// Maximum number of hits that are kept until a caller takes them. Beyond the limit the oldest hits are dropped;
+/// counters stay exact.
 const HITS_MAX: usize = 8192;
-/// Most faults that are remembered. Every request and every event searches them, so thousands would cost more than all
-/// other work. A run of a hundred hours begins six thousand faults, but long-ended ones are not needed.
+/// Maximum number of faults that are remembered. Every request and every event searches them, so thousands would cost
+/// more than all other work. A run of a hundred hours begins six thousand faults, but faults that ended long ago are
+/// not needed.
 const FAULTS_MAX: usize = 256;
 
 /// The faults of one engine, in the order in which they began. `P` is the data with which the engine plays a fault.
@@ -47,7 +49,7 @@ pub struct Entry<P> {
     pub played: P,
 }
 
-/// The newest hits, and the notification of new ones.
+/// The newest hits, and the notification of new hits.
 #[derive(Debug, Default)]
 pub struct Ring {
     hits: VecDeque<Hit>,
@@ -89,7 +91,7 @@ impl<P> Table<P> {
         Self { entries: Vec::new(), ring: Ring::default(), random: ChaCha8Rng::seed_from_u64(seed) }
     }
 
-    /// Refuses an id whose fault is active.
+    /// Refuses an id that an active fault has.
     pub fn check_free(&self, id: FaultId) -> Result<(), Error> {
         let runs = self.entries.iter().any(|entry| entry.id == id && entry.active);
         if runs { Err(Error::AlreadyRunning { id: id.0 }) } else { Ok(()) }

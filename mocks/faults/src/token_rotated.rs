@@ -36,9 +36,10 @@ pub(super) struct TokenRotated {
 #[derive(Debug)]
 struct Rotated {
     user: Arc<str>,
-    /// The description for hits.
+    /// The description of the rotation in hits.
     what: String,
-    /// The time until which the old token is accepted too, so that a request proves nothing.
+    /// The time until which the old token is accepted too. Until then, a request does not prove that the client has the
+    /// new token.
     ends_us: u64,
     /// Whether a client has used the new token.
     is_known: bool,

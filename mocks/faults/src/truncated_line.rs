@@ -1,5 +1,5 @@
 //! `truncated-line`: half of an event's line is sent, then a newline; the stream continues with the next event. A hit
-//! is one line.
+//! is one truncated line.
 
 use std::sync::Arc;
 

@@ -41,7 +41,8 @@ impl Behaviour for Watch410 {
         host.compact(0);
     }
 
-    /// Compacts once more: otherwise a client that got an event meanwhile could resume from that event's revision.
+    /// Compacts again after the watches were told to end: otherwise a client that got an event meanwhile could resume
+    /// from the event's revision.
     fn once_begun(&self) -> Option<fn(&dyn Host)> {
         Some(|host| {
             host.compact(0);
@@ -101,8 +102,8 @@ mod tests {
         }
     }
 
-    /// The revision of an event that is sent until the watch ends must be compacted too. Otherwise a client that
-    /// resumes from there gets no 410.
+    /// The revisions of events that are sent until the watch ends are compacted too. Otherwise a client that resumes
+    /// from such a revision would get no 410.
     #[test]
     fn history_ends_behind_the_last_event_of_the_watch() {
         let faults = Faults::new(1);

@@ -1,5 +1,5 @@
 //! `watch-duplicate`: each event is sent twice in a row, with the same bytes. A client must handle a repeated event
-//! without harm, and must not count events. A hit is one event.
+//! without harm, and must not count events. A hit is one event that is sent twice.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! `wrong-content-type`: answers have another `Content-Type`, as a proxy's error page would have. A hit is one answer.
+//! `wrong-content-type`: answers have another `Content-Type`, as a proxy's error page would have. A hit is one answer
+//! with the wrong type.
 
 use super::settings::keys;
 use super::{Asked, Behaviour, Error, Injection, On, PlayedRow, Row, Scene};

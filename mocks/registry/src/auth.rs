@@ -1,9 +1,9 @@
 //! Anonymous, basic and token authentication, and the permissions of users.
 //!
-//! Owns the decision about a request and the challenge of a refusal. Tokens follow Docker's token authentication
-//! specification (distribution documentation, "Token Authentication Specification" and "`OAuth2` Token
-//! Authentication"). A token carries its grants and a keyed hash, so the registry stores no tokens. Pure: the time is
-//! an argument.
+//! Owns the decision whether a request is allowed, and the challenge in a refusal. Tokens follow Docker's token
+//! authentication specification (distribution documentation, "Token Authentication Specification" and "`OAuth2` Token
+//! Authentication"). A token contains its permissions and a keyed hash, so the registry stores no tokens. Pure: the
+//! time is an argument.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use super::route::Kind;
 
 /// The name of this registry in challenges and tokens.
 const SERVICE: &str = "longhaul-registry";
-/// Scopes in one token request; clients ask for a handful at most.
+/// Maximum number of scopes in one token request; clients ask for a few.
 const SCOPES_MAX: usize = 32;
 /// SHA-256's block size in bytes, to which RFC 2104 pads the key.
 const HMAC_BLOCK: usize = 64;
@@ -71,7 +71,7 @@ pub(super) struct Authenticator {
 #[derive(Serialize, Deserialize)]
 struct Claims {
     sub: String,
-    /// Milliseconds since the run's epoch.
+    /// The end of the token's validity, in milliseconds since the run's epoch.
     expires_ms: u64,
     access: Vec<Scope>,
 }

@@ -1,4 +1,4 @@
-//! Response bodies: whole, or cut short on purpose.
+//! Response bodies: whole, or cut short by a fault.
 //!
 //! Owns how the bytes of an answer are sent. Callers choose the bytes.
 
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::time::Sleep;
 
-/// Pieces per second of a body that the fault `registry-slow` sends slowly.
+/// Number of pieces per second of a body that the fault `registry-slow` sends slowly.
 const PIECES_PER_SECOND: u64 = 10;
 const PIECE_EVERY: Duration = Duration::from_millis(1000 / PIECES_PER_SECOND);
 
@@ -49,7 +49,7 @@ impl Body {
         Self { promised: bytes.len() as u64, bytes, flushed: false, drip: None }
     }
 
-    /// The same body, but after half of its bytes it ends with an error.
+    /// The same body, but ending with an error after half of its bytes.
     pub(super) fn cut_in_half(self) -> Self {
         Self { bytes: self.bytes.slice(..self.bytes.len() / 2), ..self }
     }

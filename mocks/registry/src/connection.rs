@@ -1,6 +1,6 @@
 //! One connection: accept, TLS, HTTP/1.1 and HTTP/2, limits and closing.
 //!
-//! Owns every deadline of a connection. If a connection exceeds its limits, only that connection is closed.
+//! Owns every deadline of a connection. If a connection exceeds a limit, only that connection is closed.
 
 mod stall;
 
@@ -31,7 +31,7 @@ const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
 const HEAD_DEADLINE: Duration = Duration::from_mins(2);
 /// How long a client may leave sent bytes unread before its connection is closed.
 const WRITE_STALL: Duration = Duration::from_mins(1);
-/// Time for open requests when the registry stops.
+/// Time for open requests to finish when the registry stops.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(2);
 /// The pause after an accept that failed because no file descriptor was free. The pause is long enough not to use a
 /// whole CPU, and short enough to be unnoticed.

@@ -1,5 +1,5 @@
 //! The faults of the registry. [`Faults`] has the same methods as [`mock_faults::Faults`], so that the scheduler of
-//! faults treats both alike.
+//! faults treats both types alike.
 //!
 //! Owns the choice of requests and connections that a fault affects. One fault is one file below `faults/` and one line
 //! in [`behaviour`]. Names, keys, activation and hits come from `mock_faults`. A hit is recorded only if an answer was
@@ -32,7 +32,7 @@ use super::route::{Kind, Route};
 
 pub(super) use down::Door;
 
-/// Longest path and longest user agent in the description of a hit, in characters.
+/// Longest path, and longest user agent, in the description of a hit, in characters.
 const TOLD_CHARS: usize = 200;
 
 /// The faults of one registry.
@@ -55,7 +55,7 @@ pub(super) enum Before {
     Hang,
     /// Waits for this time, then lets the registry answer.
     Wait(Duration),
-    /// Lets the registry answer. An earlier change by the fault becomes visible in this answer.
+    /// Lets the registry answer. An earlier change by the fault becomes visible in the answer.
     Pass,
 }
 
@@ -106,7 +106,7 @@ trait Behaviour: Send {
         None
     }
 
-    /// Changes the registry's own answer if the fault does that; returns whether it did.
+    /// Changes the registry's own answer if the fault changes answers; returns whether the answer was changed.
     fn after(&mut self, _ask: &Ask<'_>, _fault: &Fault, _response: &mut Response<Body>) -> Option<After> {
         None
     }
@@ -229,7 +229,7 @@ impl Faults {
         injection
     }
 
-    /// Lets the faults of a request change its answer; returns the fault that did.
+    /// Lets the faults of a request change its answer; returns the fault that changed it.
     pub(super) fn after(
         &self,
         ask: &Ask<'_>,

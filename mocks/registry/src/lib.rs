@@ -1,7 +1,8 @@
 //! A mock OCI registry: distribution specification v1.1 over HTTP or HTTPS, in memory, with faults.
 //!
 //! Owns the server and its limits. Real clients (skopeo, podman, docker, containerd) pull from the registry and push to
-//! it unmodified. This crate knows nothing of runs: a scenario seeds the registry, begins faults, and reads counters.
+//! it unmodified. This crate does not know runs: a scenario stores images in the registry, begins faults, and reads
+//! counters.
 //!
 //! Modules, from the outside in: `connection` (sockets), `serve` (one request), `shared` (common parts of requests),
 //! `pull` and `push` (endpoints), `auth`, `limit`, `faults`, `requests` (around them), and without any I/O `route`,
@@ -49,8 +50,8 @@ pub use route::Kind;
 const BYTES_MAX: u64 = 256 << 20;
 /// Default limit of simultaneous uploads: a client pushes a handful of layers in parallel.
 const UPLOADS_MAX: usize = 128;
-/// Default time after which an idle upload is removed. `distribution` keeps one for a week, but this registry keeps
-/// uploads in memory.
+/// Default time after which an idle upload is removed. `distribution` keeps an upload for a week, but this registry
+/// keeps uploads in memory.
 const UPLOAD_IDLE: Duration = Duration::from_mins(10);
 /// Limit of simultaneous connections; further connections wait in the listen queue.
 const CONNECTIONS_MAX: usize = 2_048;
@@ -60,7 +61,7 @@ const RECENT_MAX: usize = 4_096;
 /// The configuration of a registry.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The listening address; port 0 takes a free one.
+    /// The listening address; port 0 takes a free port.
     pub listen: SocketAddr,
     /// The instant from which all times of the registry count.
     pub epoch: Instant,
@@ -68,7 +69,7 @@ pub struct Config {
     pub tls: Option<mock_pki::Pair>,
     /// The `host:port` of this registry in references; if absent, the listening address.
     pub advertise: Option<String>,
-    /// The required authentication.
+    /// The authentication that clients must use.
     pub auth: Auth,
     /// The limit of accepted requests per second; `None` means no limit.
     pub rate_limit: Option<RateLimit>,
@@ -102,7 +103,7 @@ pub struct Server {
     stop: DropGuard,
 }
 
-/// A registry that could not start.
+/// Why the registry could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The address is in use or does not belong to this machine.

@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 use super::digest::Digest;
 use super::refusal::{Code, Refusal};
 
-/// Limit of a manifest. The specification asks registries to accept at least 4 MiB (spec.md, "Pushing Manifests").
+/// Size limit of a manifest in bytes. The specification asks registries to accept at least 4 MiB (spec.md, "Pushing
+/// Manifests").
 pub(super) const BYTES_MAX: usize = 4 << 20;
 
 pub(super) const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -63,7 +64,7 @@ struct Descriptor {
     urls: Vec<String>,
 }
 
-/// Memory in bytes of a JSON value without its text, and of an object's entry without key and value.
+/// Approximate memory in bytes of a JSON value without its text, and of an object's entry without key and value.
 const VALUE_BYTES: u64 = 32;
 const ENTRY_BYTES: u64 = 64;
 

@@ -1,8 +1,8 @@
-//! The images that a registry is seeded with. The seed alone decides them.
+//! The images that a registry has at the start. The seed alone decides them.
 //!
-//! Owns the contents of the seeded images: real OCI images with a tar layer that any client can pull. Opens no sockets.
-//! The seed decides the content of each repository, so the same seed gives the same digests on every machine. The
-//! module `signed` makes the signatures.
+//! Owns the contents of the seeded images: real OCI images with a tar layer that any client can pull. The module opens
+//! no sockets. The seed decides the content of each repository, so the same seed gives the same digests on every
+//! machine. The module `signed` makes the signatures.
 
 mod heavy;
 mod signed;
@@ -42,7 +42,8 @@ pub struct Population {
 }
 
 impl Population {
-    /// Computes the images that a registry with this host name has after seeding, without a registry.
+    /// Computes the images that [`Server::seed`](crate::Server::seed) stores in a registry with this host name, without
+    /// a registry.
     pub fn images(&self, host: &str) -> Result<Vec<Image>, Error> {
         seed(&mut Store::new(super::BYTES_MAX), host, self, None)
     }
@@ -322,8 +323,8 @@ mod tests {
         assert_eq!(store.used_bytes(), before);
     }
 
-    /// The population contains every way of signing. Each signature is stored where a client expects it, and the plan
-    /// without keys equals the plan with keys.
+    /// The population contains every way of signing. Each signature is stored where a client expects it, and the images
+    /// planned without keys equal those stored with keys.
     #[test]
     fn signed_images_have_what_belongs_to_them() {
         let (population, keys) = (Population { count: 48, seed: 5, signed: true }, Keys::generate().unwrap());

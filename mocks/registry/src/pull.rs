@@ -1,6 +1,6 @@
 //! The endpoints that read: manifests, blobs and their ranges, tags, repositories, referrers.
 //!
-//! Owns the headers of those endpoints' answers (OCI distribution specification, "Pull", "Content Discovery").
+//! Owns the headers in the answers of these endpoints (OCI distribution specification, "Pull", "Content Discovery").
 
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH,
@@ -16,9 +16,9 @@ use super::refusal::{Code, Refusal};
 use super::route::Reference;
 use super::shared::{Asked, Shared, json as json_answer};
 
-/// Most entries in one answer of a list; a client requests further entries with the next page.
+/// Maximum number of entries in one answer of a list; a client requests further entries with the next page.
 const PAGE_MAX: usize = 10_000;
-/// Most referrers in one answer, so that it stays below the 4 MiB that the specification allows.
+/// Maximum number of referrers in one answer, so that the answer stays below the 4 MiB that the specification allows.
 const REFERRERS_MAX: usize = 1_000;
 
 /// The range of a blob that a client requests.
@@ -218,7 +218,7 @@ mod tests {
     }
 
     proptest! {
-        /// For any header, the range lies inside the blob.
+        /// For any header `Range`, the resulting range lies inside the blob.
         #[test]
         fn a_part_lies_inside(header in "bytes=[0-9]{0,21}-[0-9]{0,21}", length in 0..100_usize) {
             if let Part::Bytes(first, last) = part(Some(&header), length) {

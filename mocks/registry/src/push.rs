@@ -154,8 +154,8 @@ pub(super) fn delete_blob(shared: &Shared, name: &str, digest: &Digest) -> Resul
     }
 }
 
-/// Makes a blob of another repository visible here, if it exists and the client may read it; otherwise starts an
-/// upload.
+/// Makes a blob of another repository visible in the repository `name`, if the blob exists and the client may read it;
+/// otherwise starts an upload.
 fn mount(shared: &Shared, asked: &Asked, name: &str) -> Result<Option<Response<Body>>, Refusal> {
     let (Some(digest), Some(from)) = (asked.value("mount"), asked.value("from").filter(|from| is_name(from))) else {
         return Ok(None);
@@ -258,8 +258,8 @@ fn progress(status: StatusCode, name: &str, id: &str, offset: u64) -> Response<B
     response
 }
 
-/// The received range, for the header `Range`. No bytes are also `0-0`, as in `distribution`, because the header cannot
-/// express an empty range.
+/// The received range, for the header `Range`. If no byte was received, the range is also `0-0`, as in `distribution`,
+/// because the header cannot express an empty range.
 fn arrived(offset: u64) -> String {
     format!("0-{}", offset.saturating_sub(1))
 }
@@ -274,7 +274,7 @@ fn answer(status: StatusCode) -> Response<Body> {
     response
 }
 
-/// Sets a header. Names, digests and ids are ASCII by their grammar; any other value is left out.
+/// Sets a header. Names, digests and ids are ASCII by their grammar; a value that is not ASCII is left out.
 fn set(response: &mut Response<Body>, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);

@@ -1,8 +1,8 @@
 //! The registry's refusals: the error codes of the OCI distribution specification and their JSON.
 //!
-//! Owns the codes, their status and their messages, and knows nothing of requests. The specification fixes the codes
-//! (spec.md, "Error Codes") and only some statuses. For all other codes the status is that of the `distribution`
-//! registry, because clients were written against it.
+//! Owns the error codes, their HTTP status and their messages; the module does not know requests. The specification
+//! fixes the codes (spec.md, "Error Codes") and only some statuses. For all other codes the status is that of the
+//! `distribution` registry, because clients were written against it.
 
 use std::borrow::Cow;
 

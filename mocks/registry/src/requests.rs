@@ -10,7 +10,7 @@ use super::route::Kind;
 /// Longest stored text of a path or a user agent, in characters.
 const TEXT_CHARS_MAX: usize = 300;
 
-/// Most tags whose requests are counted separately. Requests for further tags count only in the sums.
+/// Maximum number of tags whose requests are counted separately. Requests for further tags count only in the sums.
 const TAGS_MAX: usize = 10_000;
 
 /// Counters since the registry started.

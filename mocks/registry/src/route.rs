@@ -80,7 +80,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether the answer has no body.
+    /// Whether the answer to a request of this kind has no body, because its method is `HEAD`.
     pub(super) fn is_head(self) -> bool {
         matches!(self, Self::ManifestHead | Self::BlobHead)
     }

@@ -1,6 +1,6 @@
 //! The steps of one request: route, faults, rate limit, authentication, endpoint, log.
 //!
-//! Owns the order of those steps. The modules `pull` and `push` handle the endpoints. This module knows no sockets.
+//! Owns the order of these steps. The modules `pull` and `push` handle the endpoints. This module knows no sockets.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,9 +19,9 @@ use super::route::{Kind, Reference, Route};
 use super::shared::{Asked, Shared, collect, json};
 use super::{pull, push};
 
-/// Longest time that a request stays without an answer; longer than the timeout of every client.
+/// Longest time that a fault leaves a request without an answer; longer than the timeout of every client.
 const HANG_MAX: Duration = Duration::from_mins(10);
-/// Longest form of a token request: credentials and scopes are small.
+/// Longest form of a token request in bytes: credentials and scopes are small.
 const TOKEN_FORM_BYTES_MAX: usize = 16 << 10;
 
 /// The kind of client at a socket.

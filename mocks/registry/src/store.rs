@@ -1,7 +1,8 @@
 //! The contents of the registry in memory, under one limit of bytes.
 //!
-//! Owns repositories, blobs, manifests and tags. Pure: no sockets, no clock, no locks. The content of a blob is stored
-//! once. As the specification demands, the blob is visible only in repositories to which it was pushed or mounted.
+//! Owns repositories, blobs, manifests and tags. The module uses no sockets, no clock and no locks. The content of a
+//! blob is stored once. As the specification demands, a blob is visible only in repositories to which it was pushed or
+//! mounted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
@@ -66,7 +67,7 @@ impl Store {
         self.used_bytes
     }
 
-    /// Whether this many bytes still fit; `elsewhere_bytes` is other memory under the same limit.
+    /// Whether the limit allows `wanted_bytes` more bytes; `elsewhere_bytes` is other memory under the same limit.
     pub(super) const fn fits(&self, wanted_bytes: u64, elsewhere_bytes: u64) -> Result<(), Full> {
         let used_bytes = self.used_bytes.saturating_add(elsewhere_bytes);
         if used_bytes.saturating_add(wanted_bytes) > self.bytes_max {
@@ -161,7 +162,7 @@ impl Store {
         holder.manifests.get(digest)
     }
 
-    /// Removes a tag, or a manifest with all its tags; `false` if there is none.
+    /// Removes a tag, or a manifest with all its tags; `false` if the tag or manifest does not exist.
     pub(super) fn delete_manifest(&mut self, repository: &str, reference: &Reference) -> bool {
         let Some(holder) = self.repositories.get_mut(repository) else { return false };
         let digest = match reference {

@@ -1,7 +1,8 @@
 //! Unfinished uploads, with limits of their number, size and age.
 //!
-//! Owns the bytes of unfinished blobs and the rules for ranges. Pure: the time is an argument. A chunk is opened,
-//! appended to and closed. A chunk whose length is not as promised is removed, so that the client can send it again.
+//! Owns the bytes of unfinished blobs and the rules for ranges. Pure: the time is an argument. A chunk is opened, gets
+//! bytes and is closed. A chunk whose length is not as promised is removed, so that the client can send the chunk
+//! again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -35,7 +36,8 @@ pub(super) enum Trouble {
     TooMany,
     /// The upload is larger than this limit of one blob, in bytes.
     TooLarge(u64),
-    /// The chunk does not start where the last one ended, or another request is writing; the value is the next offset.
+    /// The chunk does not start where the last chunk ended, or another request is writing; the value is the next
+    /// offset.
     OutOfOrder(u64),
     /// The body is not as long as its `Content-Range`.
     WrongLength { promised: u64, got: u64 },
@@ -54,7 +56,7 @@ struct Session {
     repository: String,
     data: Vec<u8>,
     hash: Running,
-    /// Where the open chunk starts and what it promises, so that a wrong chunk can be removed.
+    /// Where the open chunk starts and how long it must be, so that a wrong chunk can be removed.
     open: Option<Chunk>,
     touched: Duration,
 }
@@ -211,7 +213,8 @@ impl Uploads {
     }
 }
 
-/// The capacity for `more` bytes. It grows by a quarter, so that data is rarely moved and little memory is unused.
+/// The new capacity for `more` bytes. The capacity grows by a quarter, so that data is rarely moved and little memory
+/// is unused.
 fn room(data: &Vec<u8>, more: usize) -> usize {
     let needed = data.len() + more;
     if needed <= data.capacity() { data.capacity() } else { needed.max(data.len() + data.len() / 4) }

@@ -14,7 +14,8 @@ fn begin(part: &str) -> String {
     format!("<!-- {part}: written by the rows in mocks/faults -->\n")
 }
 
-/// The table of one family of faults for `docs/faults.md`. Hits have a column if they differ within the family.
+/// The table of one family of faults for `docs/faults.md`. The table has a column for hits if the meaning of a hit
+/// differs within the family.
 fn table(family: Family) -> String {
     let rows: Vec<&Row> = Name::ALL.iter().map(|name| name.row()).filter(|row| row.family == family).collect();
     let has_hits = rows.iter().any(|row| !row.hit.is_empty());
@@ -87,7 +88,7 @@ fn the_page_on_faults_has_the_rows() {
     assert!(found == page, "docs/faults.md: run `UPDATE_DOCS=1 cargo xtask test the_page_on_faults`");
 }
 
-/// Every key in a catalogue entry must exist in a fault's settings, and an entry must name every such key.
+/// Every key in a catalogue entry exists in the settings of faults, and an entry names every key of its fault.
 #[test]
 fn rows_name_the_keys_of_settings() {
     let schema = schemars::schema_for!(Fault);

@@ -18,7 +18,7 @@ pub enum Error {
         /// The advice for the user.
         instead: &'static str,
     },
-    /// A required setting is missing.
+    /// A setting that the fault requires is missing.
     #[error("`{fault}`: {instead}")]
     Needs {
         fault: &'static str,

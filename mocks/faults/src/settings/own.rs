@@ -1,8 +1,7 @@
 //! The keys of single faults: each catalogue entry has a type with its own keys.
 //!
-//! Owns how such a type is declared, and how a fault is read. Shared keys are stored in [`Fault`], all others in the
-//! type of the catalogue entry. An unknown key is kept as written, so that the check can name the faults that have the
-//! key.
+//! Owns the declaration of such types, and reading a fault. Shared keys are stored in [`Fault`], all others in the type
+//! of the catalogue entry. An unknown key is kept as written, so that the check can name the faults that have the key.
 
 use std::any::Any;
 use std::fmt::{self, Debug};

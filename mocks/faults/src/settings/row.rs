@@ -11,15 +11,15 @@ use super::{Error, Fault, On};
 
 /// The properties in which faults differ.
 pub struct Row {
-    /// The name of the fault in scenarios.
+    /// The name of the fault in scenario files.
     pub name: &'static str,
     /// The effect of the fault, in one sentence.
     pub doc: &'static str,
-    /// The kind of target, which decides the player.
+    /// The kind of target, which decides the player of the fault.
     pub family: Family,
-    /// The keys that choose targets.
+    /// The keys of the fault that choose targets.
     pub chooses: &'static [&'static str],
-    /// The keys that shape the effect.
+    /// The keys of the fault that shape the effect.
     pub takes: &'static [Takes],
     /// Parses the keys of `takes`.
     pub(crate) read: Read,
@@ -46,7 +46,7 @@ pub struct Row {
 pub struct Drawn {
     /// The duration in seconds, unless the fault is momentary.
     pub for_s: u64,
-    /// The most effects; `None` means no limit beyond the fault's own.
+    /// Maximum number of effects; `None` means no limit other than that of the fault itself.
     pub count: Option<u64>,
 }
 
@@ -86,7 +86,7 @@ impl Family {
         matches!(self, Self::Requests | Self::Watches | Self::Server | Self::Connections | Self::Workloads)
     }
 
-    /// Whether the faults take as long as Pods or programs need to end and come back.
+    /// Whether the family's faults take as long as Pods or programs need to end and start again.
     pub fn takes_its_time(self) -> bool {
         matches!(self, Self::Pods | Self::Plane)
     }
@@ -141,7 +141,7 @@ impl Row {
         Self::new(Family::Server, name, doc)
     }
 
-    /// The catalogue entry of a fault of connections: of new ones, or of those that carry a matching watch.
+    /// The catalogue entry of a fault of new connections, or of connections that carry a matching watch.
     pub(crate) const fn connections(name: &'static str, doc: &'static str) -> Self {
         Self::new(Family::Connections, name, doc)
     }
@@ -179,7 +179,7 @@ impl Row {
         self
     }
 
-    /// Sets the arguments for a random draw, if they differ from the usual ones.
+    /// Sets the arguments for a random draw, if they differ from the usual arguments.
     pub(crate) const fn drawn(mut self, for_s: u64, count: Option<u64>) -> Self {
         self.drawn = Drawn { for_s, count };
         self

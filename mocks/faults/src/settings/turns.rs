@@ -9,7 +9,7 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Most numbers in one list.
+/// Maximum number of numbers in one list of `nth`.
 const LIST_MAX: usize = 100;
 
 /// The chosen requests: one, a range, or a list; counted from 1 since the fault began.
@@ -30,7 +30,7 @@ pub enum Nth {
 pub struct Every(pub u64);
 
 impl Nth {
-    /// Chooses only this request.
+    /// Chooses only the request with this number.
     pub const fn one(number: u64) -> Self {
         Self::Range { from: number, to: Some(number) }
     }

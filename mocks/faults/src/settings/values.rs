@@ -64,7 +64,7 @@ impl On {
         self.0 & (one.0 | Self::Any.0) != 0
     }
 
-    /// The position of a kind in the list of words; of several kinds, the first one's.
+    /// The position of the kind in the list of words; for several kinds, the position of the first.
     pub fn index(self) -> u32 {
         self.0.trailing_zeros()
     }
@@ -370,7 +370,7 @@ impl Http2Code {
 mod tests {
     use super::*;
 
-    /// A program that patches counts as a writer, like one that replaces.
+    /// Several kinds of requests are written as a list, and one kind as a word.
     #[test]
     fn several_sorts_of_requests_are_a_list() {
         let read = |text: &str| serde_json::from_str::<On>(text);

@@ -1,7 +1,8 @@
 //! The chain of effects between a watch's log and its bytes.
 //!
 //! Owns the order of effects, their timers, and pieces that are sent with pauses. A stream without effects has no
-//! chain. Memory is bounded: one item enters at a time, and none while an effect is full or bytes wait to be sent.
+//! chain. Memory is bounded: one item enters the chain at a time, and no item enters while an effect is full or bytes
+//! wait to be sent.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -46,7 +47,7 @@ pub struct EventLine {
     pub initial: bool,
     /// The event's line as it is sent.
     pub line: Bytes,
-    /// If set, a client that has this event has all events up to this revision.
+    /// If set, a client that has the event also has all other events up to this revision.
     pub through: Option<u64>,
 }
 
@@ -94,11 +95,11 @@ pub trait Effect: Send + std::fmt::Debug {
     fn due(&self) -> Option<Instant> {
         None
     }
-    /// Whether the effect holds as much as it can.
+    /// Whether the effect holds as many items as it can.
     fn is_full(&self) -> bool {
         false
     }
-    /// Whether the effect holds nothing and will never hold anything again.
+    /// Whether the effect holds no item and will never hold one again.
     fn is_done(&self) -> bool;
 }
 
@@ -112,7 +113,7 @@ pub struct Pipe {
 }
 
 impl Item {
-    /// The bytes of an item; the item itself if it has no bytes.
+    /// The bytes of an item as a block; the item itself as the error if it has no bytes.
     pub fn into_block(self) -> Result<Block, Self> {
         match self {
             Self::Event(event) => Ok(Block {

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Behaviour, How, Inner, Kind};
 
-/// The mechanism of `registry-down`, which affects connections and no single requests.
+/// The behaviour of `registry-down`, which affects connections instead of single requests.
 pub(super) struct Down;
 
 /// The treatment of a new connection.

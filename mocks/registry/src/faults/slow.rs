@@ -1,4 +1,4 @@
-//! `registry-slow`: an answer is late, or its body is sent slowly, or both. A hit is one answer.
+//! `registry-slow`: an answer is late, or its body is sent slowly, or both. A hit is one late or slow answer.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{After, Ask, Before, Behaviour, Fault};
 use crate::body::Body;
 use crate::route::Kind;
 
-/// The delay if the fault sets neither a delay nor a rate. The value is longer than a user waits patiently and shorter
+/// The delay if the fault sets neither a delay nor a rate. This delay is longer than a user waits patiently and shorter
 /// than a webhook's timeout.
 const DELAY: Duration = Duration::from_secs(1);
 

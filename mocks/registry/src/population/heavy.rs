@@ -1,7 +1,7 @@
 //! Images that attack signature verifiers: each has twenty bundles of 8 MiB that sign nothing.
 //!
 //! Half of the bundles contain a long text, and half contain lists of empty texts. A careless parser needs many times
-//! the size of such a list in memory. All images share the two blobs.
+//! the size of such a list in memory. All images share the same two blobs.
 
 use bytes::Bytes;
 use serde_json::json;

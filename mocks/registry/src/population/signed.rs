@@ -1,7 +1,7 @@
 //! The signatures of seeded images, stored at tags (cosign 2) and as referrers (cosign 3).
 //!
-//! Owns the choice of signers and of signing errors. The index of an image alone decides how the image is signed, so a
-//! plan needs no keys. Signatures are made anew for each run, like the keys.
+//! Owns the choice of signers and of signing errors. The number of an image alone decides how the image is signed, so
+//! computing the list of images needs no keys. Keys and signatures are made anew for each run.
 
 mod attach;
 
@@ -15,11 +15,13 @@ use crate::digest::Digest;
 use crate::store::Store;
 use attach::{By, Holder, at_tag, in_bundle};
 
-/// Every third existing image must be refused. The two images between are good, enough for workloads with three images.
+/// Every third existing image must be refused. The two images before it are good, which is enough for workloads with
+/// three images.
 const BAD_EVERY: usize = 3;
 /// The first part of the repository names of images that need two signatures.
 const TWO: &str = "two";
-/// The first part of the repository names of images that need a keyless signature, with a certificate of an authority.
+/// The first part of the repository names of images that need a keyless signature, with a certificate of a certificate
+/// authority.
 const KEYLESS: &str = "keyless";
 /// The first part of the repository names of all other images.
 const SEEDED: &str = "seeded";
@@ -74,7 +76,7 @@ pub enum Form {
     Bundle,
 }
 
-/// Signings of images that may run; images take them in turn.
+/// The signings of images that may run; one image after the other takes the next signing.
 const GOOD: [Signing; 8] = [
     Signing::Release(Form::Tag),
     Signing::Release(Form::Bundle),
@@ -85,7 +87,7 @@ const GOOD: [Signing; 8] = [
     Signing::Keyless(Form::Bundle),
     Signing::Second(Form::Bundle),
 ];
-/// Signings of images that must be refused; images take them in turn.
+/// The signings of images that must be refused; one image after the other takes the next signing.
 const BAD: [Signing; 14] = [
     Signing::Unsigned,
     Signing::Stranger(Form::Tag),

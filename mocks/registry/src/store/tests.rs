@@ -33,8 +33,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// After any sequence of changes the limit holds. Removing all content frees all bytes except those of the
-    /// repositories' names.
+    /// After any sequence of changes, the stored bytes are within the limit. Removing all content frees all bytes
+    /// except those of the repositories' names.
     #[test]
     fn bytes_are_neither_lost_nor_invented(steps in prop::collection::vec(step(), 0..60)) {
         let cap = 5_000;
@@ -141,7 +141,7 @@ fn repositories_that_come_and_go_fill_the_registry() {
     assert!(pushed.count() < 1_000);
 }
 
-/// A manifest counts with the values read from it, which may be larger than its text.
+/// A manifest counts against the limit with the values read from it, which may be larger than its text.
 #[test]
 fn a_manifest_counts_with_what_is_read_out_of_it() {
     let lists = format!(r#"{{"schemaVersion":2,"annotations":{{"a":[{}0]}}}}"#, "0,".repeat(10_000));

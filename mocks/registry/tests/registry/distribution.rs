@@ -1,5 +1,6 @@
-//! Comparison with the registry `distribution` (Debian's docker-registry). Both get the same requests, and the tests
-//! compare status, error code, and the headers that clients read. For a known difference the test states the reason.
+//! Comparison with the registry `distribution` (Debian's docker-registry). Both registries get the same requests, and
+//! the tests compare status, error code, and the headers that clients read. For a known difference the test states the
+//! reason.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Stdio;
@@ -75,7 +76,7 @@ fn shape(reply: &Reply) -> Vec<String> {
     shape
 }
 
-/// Sends one request to both registries and compares the form of their answers. Returns both answers.
+/// Sends one request to both registries, compares the form of the answers, and returns both answers.
 async fn same(clients: [&Client; 2], method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> [Reply; 2] {
     let replies = [
         clients[0].send(method.clone(), path, headers, body.to_owned()).await,
@@ -85,7 +86,7 @@ async fn same(clients: [&Client; 2], method: Method, path: &str, headers: &[(&st
     replies
 }
 
-/// Sends the same part of an upload to both registries, to each at its own address.
+/// Sends the same part of an upload to both registries, to the upload's URL in each.
 async fn same_at(clients: [&Client; 2], at: &[String; 2], method: Method, query: &str, body: &str) -> [Reply; 2] {
     let headers = [("content-type", "application/octet-stream")];
     let mut replies = Vec::new();

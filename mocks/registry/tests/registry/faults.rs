@@ -22,7 +22,7 @@ fn begin(server: &Server, fault: &Fault) {
     server.faults().begin(ID, fault).unwrap();
 }
 
-/// Checks that a fault has no effect after its end and that its hits stay readable.
+/// Checks that a fault has no effect after its end and that the fault's hits stay readable.
 async fn healthy_again(server: Server, client: &Client, paths: [&str; 2], hits: u64) {
     server.faults().end(ID);
     for path in paths {
@@ -236,7 +236,7 @@ async fn down_ends_connections_and_lets_none_in() {
     }
 }
 
-/// The harness reads a second address, where no fault has an effect and no request is counted.
+/// The harness uses the registry's second address, at which no fault has an effect and no request is counted.
 #[tokio::test]
 async fn the_own_door_knows_no_fault() {
     let config = Config { own_door: true, ..Config::new() };

@@ -1,7 +1,7 @@
 //! Storing signatures in both forms: as layers at the signature tag of an image, and as bundles that refer to the
 //! image.
 //!
-//! Owns both forms, as cosign writes them. Callers choose the signers.
+//! Owns both forms of storage, as cosign writes them. Callers choose the signers.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
