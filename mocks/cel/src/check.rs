@@ -19,10 +19,10 @@ use super::{time, written};
 
 mod macros;
 
-/// Most compiled patterns that an expression keeps. Further patterns are compiled when the expression runs, at the cost
-/// of its budget.
+/// Maximum number of compiled patterns that an expression keeps. Further patterns are compiled when the expression
+/// runs, at the cost of its budget.
 const PATTERNS_MAX: usize = 8;
-/// Most errors that are collected for one expression.
+/// Maximum number of errors that are collected for one expression.
 const ISSUES_MAX: usize = 10;
 
 /// The names that an expression may use, with their types.
@@ -47,7 +47,7 @@ pub(super) struct Checked {
 /// Why an expression is refused.
 pub(super) enum Refused {
     Issues(Vec<Issue>),
-    /// The types are right, but a pattern in the expression does not compile.
+    /// The types are right, but a regular expression in it does not compile.
     Unfit(re2::Refused),
 }
 
@@ -322,7 +322,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Compiles a literal pattern. If `is_checked`, an invalid pattern is a type error, as in a real server for
-    /// `matches`; else the expression could not run.
+    /// `matches`; else the error says that the expression cannot run.
     fn pattern(&mut self, at: usize, written: &str, is_checked: bool) -> ControlFlow<()> {
         if self.patterns.contains_key(written) {
             return ControlFlow::Continue(());

@@ -30,7 +30,7 @@ pub enum Decl {
     Duration,
     List {
         item: Arc<Decl>,
-        /// How two such lists are compared and joined.
+        /// How two lists of this type are compared and joined.
         order: Order,
     },
     /// A map: an object with `additionalProperties`.

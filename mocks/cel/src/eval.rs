@@ -1,7 +1,7 @@
 //! The evaluation of compiled CEL expressions.
 //!
-//! Owns fields and calls; operators and macros have files of their own. As CEL demands, `&&`, `||`, `all` and `exists`
-//! ignore an error of one operand if another operand decides the result.
+//! Owns the evaluation of fields and calls; operators and macros have their own files. As CEL demands, `&&`, `||`,
+//! `all` and `exists` ignore an error of one operand if another operand decides the result.
 
 use std::collections::HashMap;
 use std::rc::Rc;

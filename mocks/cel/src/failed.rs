@@ -31,14 +31,14 @@ pub enum Failed {
     /// The result is outside the range of the named type.
     #[error("{0} overflow")]
     Overflow(&'static str),
-    /// The position is outside the text.
+    /// A position in a text is outside the text.
     #[error("index out of range: {0}")]
     Place(i64),
     #[error("invalid substring range. start: {from}, end: {to}")]
     Range {
-        /// The position of the first character.
+        /// The first position of the requested substring.
         from: i64,
-        /// The position after the last character.
+        /// The position after the requested substring.
         to: i64,
     },
     /// The named function needs at least one item.

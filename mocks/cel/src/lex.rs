@@ -25,7 +25,7 @@ pub(super) enum Word {
     End,
 }
 
-/// Operators and brackets; longer ones come first, so that `<=` is not read as `<`.
+/// Operators and brackets, longer operators first, so that `<=` is not read as `<`.
 const SIGNS: &[&str] = &[
     "&&", "||", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "!", "?", ":", ".", ",", "(", ")", "[", "]",
     "{", "}",

@@ -3,8 +3,8 @@
 //!
 //! Owns compiling an expression and running it with a budget. `lex` reads tokens, `parse` builds trees, and `check`
 //! finds types. `value` contains values, `decl` the types that schemas declare; `eval`, `functions` and `library`
-//! evaluate. Nothing in this crate does I/O, reads a clock, or panics on outside data. The number of steps bounds a
-//! run's time, and the bytes that steps may copy bound its memory.
+//! evaluate. Nothing in this crate does I/O, reads a clock, or panics on outside data. A limit on steps bounds the time
+//! of an evaluation, and a limit on the bytes that steps copy bounds its memory.
 //!
 //! The crate uses no library for CEL. `cel` 0.15 has no type check and no limit on the cost of an evaluation, and a
 //! real server's answers depend on both (docs/decisions/009).
@@ -49,7 +49,7 @@ pub use quantity::Quantity;
 pub use refused::{Issue, Issues, Refused};
 pub use time::{read as read_time, read_date, read_duration};
 
-/// The longest expression. kube-apiserver limits only the cost; conditions that people write stay below 1 KiB.
+/// The longest expression. kube-apiserver limits only the cost; people write conditions of less than 1 KiB.
 const EXPRESSION_MAX_BYTES: usize = 16 * 1024;
 /// Largest cost of all conditions of one webhook. A step costs one unit, and so do ten bytes that are read or copied.
 /// kube-apiserver allows 2,500,000 slightly smaller units; the limit here is lower because a run occupies its thread.
@@ -91,7 +91,7 @@ pub struct Subject<'a> {
 pub enum Wanted {
     /// A boolean, as for a rule.
     Truth,
-    /// A string, as for a message.
+    /// A string, as for the message of a rule.
     Text,
 }
 

@@ -21,7 +21,7 @@ pub(super) const RESERVED: &[&str] = &[
     "while",
 ];
 
-/// Words with a meaning in the language; fields with these names are escaped.
+/// Words with a meaning in CEL; fields with these names are escaped.
 const KEYWORDS: &[&str] = &["true", "false", "null", "in"];
 
 /// Whether a word cannot be the name of a variable.

@@ -1,7 +1,7 @@
 //! The parser of CEL expressions, from tokens to a tree (CEL language definition, "Syntax").
 //!
-//! Owns precedence and the limit on the tree's depth: every later pass recurses over the tree, so it must be shallow.
-//! Macros are in `calls`. A chain of `&&` or `||` is one node, however long it is.
+//! Owns precedence and the limit on the tree's depth: every later pass recurses over the tree. `calls` owns macros. A
+//! chain of `&&` or `||` is one node, however long it is.
 
 use super::Issue;
 use super::lex::{Token, Word, words};
@@ -12,8 +12,8 @@ mod calls;
 pub(super) use calls::{Macro, MacroKind};
 use calls::{called, called_on};
 
-/// Greatest depth of a tree. kube-apiserver allows 250, but this server's threads have smaller stacks. Conditions that
-/// people write stay below 20.
+/// Greatest depth of a tree. kube-apiserver allows 250, but this server's threads have smaller stacks. People write
+/// conditions with a depth below 20.
 const DEPTH_MAX: usize = 64;
 
 #[derive(Debug)]

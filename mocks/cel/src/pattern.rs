@@ -4,8 +4,8 @@ use regex::Regex;
 
 use super::re2::{self, Refused};
 
-/// Size limits of compiled patterns in bytes, each with the cost per byte of a text: a larger pattern may read each
-/// byte more often.
+/// Size limits of compiled patterns in bytes, each with the cost per byte of the searched text: a larger pattern may
+/// read each byte more often.
 const PATTERN_SIZES: &[(usize, usize)] = &[(16 * 1024, 1), (64 * 1024, 4), (512 * 1024, 32)];
 
 /// A compiled pattern and the cost per byte of a text.

@@ -3,7 +3,7 @@
 //! Owns parsing quantities and their canonical form ("Quantity" in the Kubernetes API reference): no fraction, no
 //! trailing zeros, the largest suffix that keeps the value, at most nine decimal places.
 
-/// Decimal places that are kept; digits beyond them are rounded up.
+/// Number of decimal places that are kept; further digits are rounded up.
 const PLACES: u32 = 9;
 /// The largest quantity: 2^63 - 1.
 const MAX: i128 = i64::MAX as i128;
@@ -246,7 +246,7 @@ mod tests {
     }
 
     proptest! {
-        /// Parsing any text ends, and the canonical form of a canonical form is the form itself.
+        /// Parsing any text ends, and a canonical form stays unchanged if it is parsed and printed again.
         #[test]
         fn once_is_enough(text in "[+-]?[0-9]{0,40}[.]?[0-9]{0,40}(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|e-?[0-9]{1,3})?") {
             if let Some(once) = canonical(&text) {

@@ -389,7 +389,7 @@ mod tests {
         }
     }
 
-    /// Patterns that people usually use for names compile to a small size.
+    /// The usual patterns for names compile to a small size.
     #[test]
     fn counted_classes_stay_small() {
         let pattern = r"^[\w.-]{1,253}$";

@@ -43,7 +43,7 @@ impl<'a> Run<'a, '_> {
         self.pay(bytes / BYTES_PER_STEP)
     }
 
-    /// Pays for the bytes of a value that were decoded when the value was read from its object.
+    /// Subtracts the cost of the bytes that were decoded when the value was read from its object.
     pub(crate) fn pay_for(&mut self, value: &Val<'a>) -> Result<(), Failed> {
         match value {
             Val::Bytes(bytes) => self.pay_for_bytes(bytes.len()),
@@ -51,7 +51,7 @@ impl<'a> Run<'a, '_> {
         }
     }
 
-    /// The entries of a map; pays for all of them.
+    /// The entries of a map; subtracts the cost of all entries from the budget.
     pub(crate) fn entries(&mut self, map: &Map<'a>) -> Result<Vec<(Val<'a>, Val<'a>)>, Failed> {
         self.pay(map.len())?;
         let entries = map.entries();

@@ -20,13 +20,13 @@ const UNITS: [(&str, i64); 8] = [
     ("h", 3_600 * SECOND),
 ];
 
-/// The longest text of a time or a duration; longer texts have only useless digits.
+/// The longest text of a time or a duration in bytes; a longer text could only have useless digits.
 const TEXT_MAX_BYTES: usize = 128;
 /// The first and the last second of the years 1 to 9999 (CEL language definition, "Timestamp"). The crate `jiff` cannot
 /// represent the last 26 hours, because in some time zones they are in the year 10000.
 const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
-/// The units of durations in words. Words that begin with the last name of a unit also count.
+/// The names of units in durations. Words that begin with the last name of a unit also count as the unit.
 const WORDS: &[(&[&str], i64)] = &[
     (&["ns", "nano"], 1),
     (&["us", "\u{b5}s", "micro"], 1_000),
@@ -187,7 +187,7 @@ pub(super) fn of_span(name: &str, nanos: i64) -> Option<i64> {
     }
 }
 
-/// The part of a time that the function `name` returns, in a time zone such as `UTC` or `+02:00`.
+/// The component of a time that the function `name` returns, in a time zone such as `UTC` or `+02:00`.
 pub(super) fn of_time(name: &str, time: Timestamp, zone: &str) -> Result<i64, Failed> {
     let zone = read_zone(zone).ok_or_else(|| Failed::Zone(zone.to_owned()))?;
     let local = zone.to_datetime(time);

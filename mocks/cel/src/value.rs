@@ -1,8 +1,8 @@
 //! The values of CEL expressions.
 //!
-//! Owns values. Values of a JSON object are borrowed from the object; values that an expression makes are shared.
-//! Without a schema, numbers without a fraction are of type `int`, as in a real server's unstructured objects. With a
-//! schema, a value has the declared type.
+//! Values of a JSON object are borrowed from the object; values that an expression makes are shared. Without a schema,
+//! numbers without a fraction are of type `int`, as in a real server's unstructured objects. With a schema, a value has
+//! the declared type.
 
 use std::cmp::Ordering;
 use std::net::IpAddr;

@@ -13,7 +13,7 @@ use super::value::{List, Map, Val};
 
 /// Default number of decimal places.
 const PLACES: usize = 6;
-/// Most decimal places: far more than a 64-bit floating-point number distinguishes.
+/// Maximum number of decimal places: far more than a 64-bit floating-point number distinguishes.
 const PLACES_MAX: usize = 100;
 /// Texts that the verbs `%f` and `%e` accept instead of a number.
 const NUMBER_WORDS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
@@ -277,7 +277,7 @@ fn show<'a>(run: &mut Run<'a, '_>, value: &Val<'a>, out: &mut String) -> Result<
     Ok(())
 }
 
-/// Writes a value that is inside a list or a map, as expressions write it.
+/// Writes a value in a list or map in the syntax of expressions.
 fn show_inside<'a>(run: &mut Run<'a, '_>, value: &Val<'a>, out: &mut String) -> Result<(), Failed> {
     let (before, after) = match value {
         Val::Double(number) if number.is_finite() => {
@@ -316,7 +316,7 @@ fn show_map<'a>(run: &mut Run<'a, '_>, map: &Map<'a>, out: &mut String) -> Resul
     Ok(())
 }
 
-/// Quotes a text as expressions write it.
+/// Quotes a text in the syntax of expressions.
 pub(super) fn quote(text: &str) -> String {
     let mut out = String::from("\"");
     for letter in text.chars() {

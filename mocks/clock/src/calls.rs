@@ -1,6 +1,6 @@
 //! The table of system calls with times: which argument contains the time, and its meaning.
 //!
-//! Owns the table. The tracer does not stop calls that are missing in the table.
+//! The tracer does not stop calls that are missing in the table.
 
 use crate::forms::Form;
 
@@ -84,7 +84,7 @@ pub enum Meaning {
     Futex,
 }
 
-/// Where the kernel writes the remaining time of a wait, if it does.
+/// Where the kernel writes the remaining time of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rest {
     Nowhere,
@@ -115,8 +115,8 @@ pub enum Timer {
     Posix,
 }
 
-/// Operations of `futex` whose fourth argument is a limit. For [`libc::FUTEX_WAIT`] it is a duration, for the others an
-/// instant.
+/// Operations of `futex` whose fourth argument is a limit: a duration for [`libc::FUTEX_WAIT`], an instant for the
+/// others.
 pub const FUTEX_WAITS: [i32; 5] =
     [libc::FUTEX_WAIT, libc::FUTEX_WAIT_BITSET, libc::FUTEX_LOCK_PI, libc::FUTEX_LOCK_PI2, libc::FUTEX_WAIT_REQUEUE_PI];
 /// The bits of a futex operation without its flags.

@@ -65,7 +65,7 @@ pub struct Change {
     pub waits_ns: Option<i128>,
 }
 
-/// The step that the tracer does after a call, besides restoring the arguments.
+/// The step that the tracer does after a call, in addition to restoring the arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     Nothing,

@@ -34,8 +34,8 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that runs `rate` times as fast from an instant of the monotonic clock on. The instant may be in the
-    /// past, when another program began.
+    /// A clock that runs `rate` times as fast since an instant of the monotonic clock. The instant may be in the past:
+    /// the start of another program.
     pub fn starting(rate: u32, since_ns: i64) -> Self {
         let mut origins = [0; CLOCKS];
         let ago = crate::now() - since_ns;
@@ -182,7 +182,7 @@ mod tests {
             prop_assert_eq!(own(1 << 50), 1 << 50);
         }
 
-        /// A period is read as the program set it.
+        /// A program reads the period of a timer as it set the period.
         #[test]
         fn periods_come_back(rate in 1_u32..1000, micros in 1_i64..1 << 40) {
             let clock = Clock::of_test(rate, 1);

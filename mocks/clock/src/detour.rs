@@ -15,7 +15,7 @@ pub const PLACES_BYTES: u64 = PLACE_BYTES * (crate::places::PLACES + 1);
 /// The offset of the head in a thread's memory slot, as in `detour/x86_64.s`.
 pub const HEAD: u64 = 2048;
 pub const COUNTS: u64 = 2072;
-/// Most rewritten system-call instructions of one program; the tracer stops at any further ones.
+/// Maximum number of rewritten system-call instructions of one program; the tracer stops at further instructions.
 pub const SITES_MAX: u64 = 512;
 
 const TABLE: u64 = CODE + 0x1000;

@@ -24,7 +24,7 @@ pub struct Outcome {
     pub timer: Option<(i32, i32)>,
     /// The remaining time in real nanoseconds, if the kernel repeats the call.
     pub rest_ns: Option<i128>,
-    /// Whether the kernel continues the same wait, and writes a remaining time once more.
+    /// Whether the kernel continues the same wait and writes a remaining time again.
     pub goes_on: bool,
 }
 

@@ -1,7 +1,7 @@
 //! The current clock of all traced programs, and the programs whose clock can change.
 //!
 //! Owns the update of programs: the new clock is written into each program beside the old clock, and then one byte
-//! selects the new clock. No program stops for the update. The tracer reads the current clock here.
+//! selects the new clock. No program stops for the update. The tracer reads the current clock from this module.
 
 use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Read, Write as _};

@@ -1,4 +1,4 @@
-//! Simulated memory of a thread, for tests.
+//! Simulated memory of a traced thread, for tests.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -2,8 +2,8 @@
 //!
 //! Pure. The assembly code gets the same numbers when it is built.
 
-/// The address of the code for waits. The upper half of an address in its table is an invalid instruction (`ud2`). A
-/// thread in the middle of a rewritten instruction therefore stops for the tracer.
+/// The address of the code for waits. The upper half of an address in its table is an invalid instruction (`ud2`), so a
+/// thread in the middle of a rewritten instruction stops for the tracer.
 pub const CODE: u64 = 0x0b0f_0000;
 pub const CODE_BYTES: u64 = 0x1_0000;
 /// The address of the byte that selects the current set of clock data, at once for all threads of a program.

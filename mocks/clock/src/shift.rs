@@ -11,7 +11,7 @@ use crate::clock::{CLOCKS, Clock, SPEED_BITS};
 
 /// The longest jump: ten years.
 pub const JUMP_NS_MAX: i64 = 10 * 365 * 86_400 * 1_000_000_000;
-/// The largest drift, in millionths: the clock runs half as fast, or half as fast again.
+/// The largest drift, in millionths: the clock runs 0.5 or 1.5 times as fast.
 pub const DRIFT_PPM_MAX: i32 = 500_000;
 /// The delay of a slower speed in nanoseconds; within that time every program gets the change.
 const SLOWER_AFTER_NS: i64 = 250_000_000;

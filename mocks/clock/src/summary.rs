@@ -11,7 +11,7 @@ const WAITS_TO_JUDGE: u64 = 1000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Summary {
-    /// How often a thread stopped for the tracer.
+    /// Number of times that a thread stopped for the tracer.
     pub stops: u64,
     /// Number of waits whose limit was shortened.
     pub waits: u64,

@@ -41,7 +41,7 @@ pub const OPTIONS: libc::c_int = libc::PTRACE_O_EXITKILL
 const AT_CALL: i32 = libc::SIGTRAP | 0x80;
 /// How long processes may outlive the started program before they are killed; long enough for the children of a shell.
 const GRACE: Duration = Duration::from_secs(1);
-/// The message for a rate that is too high, printed once.
+/// The message for a rate that is too high, which the tracer prints once.
 const TOO_FAST: &str = "most waits have become shorter than waking a thread takes here: the program is not as fast as its clock, and a \
                         lower rate would tell as much in the same time";
 const LOOK_EVERY: Duration = Duration::from_millis(2);

@@ -41,7 +41,7 @@ fn all_kinds(program: &Path) {
     }
 }
 
-/// Three thousand sleeps at one instruction need few stops.
+/// Three thousand sleeps at one instruction need few stops by the tracer.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn a_wait_that_was_seen_does_not_stop_again() {
@@ -55,7 +55,7 @@ fn a_wait_that_was_seen_does_not_stop_again() {
     }
 }
 
-/// Disturbed waits take the right time. The disturbances are handlers that wait or jump out, wrong addresses, stops,
+/// Disturbed waits take the right time. Disturbances are signal handlers that wait or jump out, wrong addresses, stops,
 /// more threads than memory slots, and children that share memory.
 #[test]
 fn what_disturbs_a_wait_is_as_without_a_clock() {

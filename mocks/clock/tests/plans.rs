@@ -1,5 +1,5 @@
-//! Tests of random programs of sleeps, timers, selects and threads. By their own clock they take the same time under a
-//! faster clock as under the normal one.
+//! Tests of random programs of sleeps, timers, selects and threads. By its own clock, such a program takes the same
+//! time under a faster clock as under the normal clock.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 

@@ -14,7 +14,7 @@ mod support;
 
 use support::{RATE, compiled, has, shell, under};
 
-/// The deadline of a condition, long enough for a machine with other work.
+/// Longest wait for a condition, long enough for a machine with other work.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Waits until a condition holds.

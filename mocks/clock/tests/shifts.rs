@@ -17,7 +17,7 @@ mod support;
 
 use support::compiled;
 
-/// The deadline of a condition, long enough for a machine with other work.
+/// Longest wait for a condition, long enough for a machine with other work.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The largest difference between two consecutive readings in milliseconds; a thread may wait for a CPU between them.
 const APART_MS: i64 = 2000;

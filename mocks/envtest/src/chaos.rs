@@ -1,10 +1,10 @@
 //! The faults that a correct test suite survives, drawn for one request at a time. This module is pure: the same seed
 //! gives the n-th watch of a resource the same faults.
 //!
-//! Owns the definition of gentle faults. If the manager is not known, only the watches of caches and their initial
-//! lists get faults. A suite's own requests are then never refused, and a watch that a test opens by hand gets no
-//! fault. If the manager is known, its writes also conflict and its requests are also refused. A fault begins after a
-//! number of events of its watch, never at a fixed time.
+//! Owns the definition of gentle faults. If requests of the manager under test cannot be distinguished, only the
+//! watches of caches and their initial lists get faults. A suite's own requests are then never refused, and a watch
+//! that a test opens by hand gets no fault. If they can be distinguished, the manager's writes also conflict, and its
+//! requests are also refused. A fault begins after a number of events of its watch, never at a fixed time.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use units::Span;
 pub(crate) const CACHE: &str = "allowWatchBookmarks=true";
 /// Query parameters, one of which is in an informer's first list or in a watch that begins with a list.
 pub(crate) const REFLECTOR: [&str; 2] = ["resourceVersion=0", "sendInitialEvents=true"];
-/// Number of stretches of events with faults in one watch. The stretches grow, so that the last one begins some two
+/// Number of stretches of events with faults in one watch. The stretches grow, so that the last stretch begins some two
 /// hundred events after the start.
 const STRETCHES: usize = 12;
 /// The probability that a request of a known manager is refused or slow.
@@ -27,7 +27,7 @@ const HARSH: f64 = 0.12;
 /// The resource of leader election: a correct manager that cannot renew its lease ends, so leases get no faults.
 const LEASES: &str = "leases.coordination.k8s.io";
 
-/// The sorts of faults to draw for requests.
+/// The sorts of faults that are drawn for requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Drawn {

@@ -15,15 +15,15 @@ use units::Span;
 use super::chaos::{CACHE, Drawn, Occasion, REFLECTOR, drawn};
 use super::session::Manager;
 
-/// Most ends of one resource's watches within [`ENDS_WITHIN`]. client-go waits before it lists again: first 0.8 to 1.6
-/// s, then 1.6 to 3.2 s, and after the sixth end half a minute. The wait resets after two minutes without a failure.
-/// More ends would test only this wait.
+/// Maximum number of ends of one resource's watches within [`ENDS_WITHIN`]. client-go waits before it lists again:
+/// first 0.8 to 1.6 s, then 1.6 to 3.2 s, and after the sixth end half a minute. The wait resets after two minutes
+/// without a failure. More ends would test only this wait.
 const ENDS_MAX: usize = 2;
 /// The period for [`ENDS_MAX`].
 const ENDS_WITHIN: Duration = Duration::from_secs(130);
-/// Most drawn faults that are open at a time; each request checks all of them.
+/// Maximum number of drawn faults that are open at a time; each request checks all of them.
 const OPEN_MAX: usize = 1000;
-/// Most pairs of a verb and a resource whose requests are counted.
+/// Maximum number of pairs of a verb and a resource whose requests are counted.
 const KINDS_MAX: usize = 4096;
 
 /// The drawn faults of one control plane.
@@ -54,7 +54,7 @@ struct Open {
     waits: bool,
     /// Number of effects that remain.
     left: u64,
-    /// When the fault is over.
+    /// The time at which the fault is over.
     ends: Option<Instant>,
     /// How long withheld data may stay withheld after the last effect.
     lingers: Duration,

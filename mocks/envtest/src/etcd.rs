@@ -25,7 +25,7 @@ const DEFAULT: &str = "http://localhost:2379";
 const HEAD_MAX_BYTES: u64 = 16 * 1024;
 /// Deadline for a request to arrive completely.
 const REQUEST_WITHIN: Duration = Duration::from_secs(10);
-/// Most connections at a time: those of a kit's probes and of its API servers.
+/// Maximum number of connections at a time: those of a test kit's probes and of its API servers.
 const CONNECTIONS_MAX: usize = 256;
 
 pub(crate) fn main(arguments: &[String]) -> ExitCode {

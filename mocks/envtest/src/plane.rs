@@ -19,7 +19,7 @@ use super::session::Session;
 
 /// The common name of the certificate authority for the server's own listener.
 const AUTHORITY: &str = "longhaul-envtest";
-/// Most requests that the server keeps until the recorder reads them.
+/// Maximum number of requests that the server keeps until the recorder reads them.
 const REQUESTS_MAX: usize = 16_384;
 
 pub(crate) struct Plane {

@@ -1,8 +1,7 @@
 //! The task that begins and ends faults in a server and writes the records.
 //!
-//! Owns this one task. The session's faults begin and end at their times. Drawn faults begin with requests, and this
-//! task ends them. If the manager is known by its user agent or user, faults hit only its requests; otherwise they hit
-//! all clients.
+//! The session's faults begin and end at their times. Drawn faults begin with requests, and this task ends them. If the
+//! manager is known by its user agent or user, faults hit only its requests; otherwise they hit all clients.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -16,9 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use super::draw::Names;
 
-/// Most lines of one file; a suite of thousands of tests makes some hundred thousand requests.
+/// Maximum number of lines of one file; a suite of thousands of tests makes some hundred thousand requests.
 const LINES_MAX: u64 = 500_000;
-/// Most commits that are read from the server at a time.
+/// Maximum number of commits that are read from the server at a time.
 const BATCH: usize = 4096;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -105,7 +105,7 @@ pub struct Summary {
     pub watches_open: Vec<(String, u64)>,
     /// The minimal RBAC roles for the requests of all users, as YAML.
     pub roles: String,
-    /// Refused requests with their number, by user, verb, resource and namespace.
+    /// Requests that RBAC refused, with their number, by user, verb, resource and namespace.
     pub denied: Vec<(String, String, u64)>,
     /// Number of lines that were dropped because a file had reached its limit.
     pub lines_lost: u64,

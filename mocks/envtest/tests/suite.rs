@@ -203,7 +203,7 @@ fn they_end_with_whoever_started_them() {
     until("etcd has ended too", || plain(kit.etcd, "/health").is_none());
 }
 
-/// The help has the texts that test kits search for before they start a program.
+/// The help texts contain the words that test kits search for before they start a program.
 #[test]
 fn the_help_is_what_kits_look_for() {
     let folder = tempfile::tempdir().unwrap();

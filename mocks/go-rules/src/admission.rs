@@ -72,10 +72,10 @@ pub struct Verdict {
     pub warnings: Vec<String>,
 }
 
-/// Why an answer contains no verdict, in kube-apiserver's words where it has any.
+/// Why an answer contains no verdict, in kube-apiserver's words if it has a message.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// The HTTP status is no success.
+    /// The HTTP status is not a success.
     #[error("HTTP {status}: {body}")]
     Status {
         status: u16,

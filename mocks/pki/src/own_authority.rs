@@ -1,4 +1,4 @@
-//! Client certificates that are their own authority.
+//! The check of client certificates that are their own certificate authority.
 //!
 //! Owns one difference between Go and webpki. Go's `x509.Verify` accepts a certificate that is itself among the roots.
 //! webpki refuses a certificate that is marked as an authority (`CaUsedAsEndEntity`). Some test kits make such client

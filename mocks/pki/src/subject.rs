@@ -1,7 +1,7 @@
 //! The subject of a certificate, read and written as DER (ITU-T X.690; the structure is in RFC 5280, section 4.1).
 //!
-//! Owns the DER for two tasks that the certificate library lacks. A server reads a client's name. A subject gets
-//! several organisations, as Kubernetes writes a user's groups. This module verifies nothing: rustls has checked the
+//! Owns the DER for two tasks that the certificate library lacks: reading a client's name, and giving a subject several
+//! organisations, as Kubernetes writes a user's groups. This module verifies nothing: rustls has checked the
 //! certificate before.
 
 use rustls_pki_types::CertificateDer;
@@ -67,7 +67,7 @@ pub(super) fn encode(common_name: &str, organisations: &[&str]) -> Vec<u8> {
     tlv(SEQUENCE, &names)
 }
 
-/// Gives a certificate another subject, and signs it again.
+/// Gives a certificate another subject, and signs the certificate again.
 pub(super) fn replace(
     certificate: &CertificateDer<'_>,
     subject: &[u8],

@@ -2,11 +2,11 @@
 //!
 //! Owns the listening socket, the connections and their tasks. The proxy moves bytes and knows no protocol: no TLS,
 //! HTTP or Kubernetes. Back-pressure passes through, and a half-closed direction stays half-closed. The proxy reads
-//! only bytes that it can soon write, so the memory of a connection is bounded. Without a fault it adds one hop and no
-//! copy. It works with any control plane, even one that gives no access to its machine.
+//! only bytes that it can soon write, so the memory of a connection is bounded. Without a fault, the proxy adds one hop
+//! and no copy. The proxy works with any control plane, even one that gives no access to its machine.
 //!
 //! An idle or blocked connection deliberately has no deadline. A watch may be quiet for an hour, and a proxy that
-//! closes it would add a fault of its own. The number of connections is bounded, and all end with the proxy.
+//! closed the watch would add a fault. The number of connections is bounded, and all connections end with the proxy.
 
 mod connection;
 mod faults;
@@ -32,10 +32,10 @@ use netns::Namespace;
 use plan::{Door, Refusal};
 use wire::Wire;
 
-/// Most simultaneous connections; further ones wait in the kernel. A client that leaks one connection a second for an
-/// hour stays below.
+/// Maximum number of simultaneous connections; further connections wait in the kernel. A client that leaks one
+/// connection a second for an hour stays below this limit.
 const CONNECTIONS_MAX: usize = 4096;
-/// The time that the upstream has to accept a connection. It is on this machine or near it.
+/// The time that the upstream has to accept a connection. The upstream is on this machine or near it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pause after an accept that failed, for example because no file descriptor was free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -60,7 +60,7 @@ pub enum Error {
 /// The configuration of a proxy.
 #[derive(Debug)]
 pub struct Config {
-    /// The listening address; port 0 takes a free one. With a namespace only the port counts.
+    /// The listening address; port 0 takes a free port. With a namespace only the port counts.
     pub listen: SocketAddr,
     /// The server to which connections lead.
     pub upstream: SocketAddr,
@@ -102,7 +102,7 @@ impl Config {
 }
 
 impl Proxy {
-    /// Starts the proxy. It connects to the upstream only when a client connects.
+    /// Starts the proxy, which connects to the upstream only when a client connects.
     pub async fn start(config: Config) -> Result<Self, Error> {
         let address = config.listen;
         let failed = |source| Error::Listen { address, source };

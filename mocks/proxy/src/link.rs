@@ -1,4 +1,4 @@
-//! The state of one open connection that faults and counters use. The sockets are elsewhere.
+//! The state of one open connection that faults and counters use. The module `connection` owns the sockets.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

@@ -1,9 +1,9 @@
 //! A network namespace in which the proxy listens, so that packets can be lost.
 //!
 //! Owns one namespace, one pair of virtual network interfaces and the packet filter in the namespace. All of them are
-//! removed when the value is dropped. The kernel always acknowledges received data and TCP keep-alive; only a packet
-//! filter can prevent that. The subject stays in its own namespace, with its loopback and its files. Only its packets
-//! to the API server cross the pair. Outside the namespace, nothing but one interface of the pair is added.
+//! removed when the [`Namespace`] is dropped. The kernel always acknowledges received data and TCP keep-alive; only a
+//! packet filter can prevent that. The subject stays in its own namespace, with its loopback and its files. Only its
+//! packets to the API server cross the pair. Outside the namespace, nothing but one interface of the pair is added.
 //!
 //! Needs root (`CAP_NET_ADMIN` and `CAP_SYS_ADMIN`), iproute2 and nftables. The functions run programs that take a few
 //! milliseconds each, so they are called only when a fault begins or ends.
@@ -29,7 +29,7 @@ const FIRST_ADDRESS: u32 = u32::from_be_bytes([198, 18, 0, 0]);
 const PAIRS: u32 = 1 << 15;
 /// Number of address pairs that are tried if some are in use.
 const TRIES: u32 = 64;
-/// Most namespaces of dead processes that one call removes.
+/// Maximum number of namespaces of dead processes that one call removes.
 const STALE_MAX: usize = 64;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);

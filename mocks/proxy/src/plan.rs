@@ -1,6 +1,6 @@
 //! A fault's settings as the proxy uses them.
 //!
-//! Owns the conversion of a [`Fault`] into plain values with all defaults. It does not know connections.
+//! Owns the conversion of a [`Fault`] into plain values with all defaults. This module does not know connections.
 
 use std::sync::Arc;
 use std::time::Duration;

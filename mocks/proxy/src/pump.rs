@@ -16,11 +16,12 @@ use tokio::time::Instant;
 use super::shape::{End, Lane, Shape, Way};
 use super::wire::Wire;
 
-/// The size of one TLS record.
+/// Largest piece of data in bytes: the size of one TLS record.
 const PIECE_BYTES_MAX: usize = 16 * 1024;
-/// Most pieces that a direction holds. With a delay this limits the rate to 1 MiB in the time of the delay.
+/// Maximum number of pieces that a direction holds. A delayed direction is therefore limited to 1 MiB in the time of
+/// the delay.
 const PIECES_MAX: usize = 64;
-/// How often a slowed direction writes in a second, so that bytes arrive steadily.
+/// Number of writes in a second of a slowed direction, so that bytes arrive steadily.
 const SLICES_PER_S: u64 = 20;
 
 /// Bytes that were read and not yet written.

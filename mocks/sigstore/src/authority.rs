@@ -41,7 +41,7 @@ pub enum ScTs {
     Twice,
     /// A timestamp in a future version of the format.
     OtherVersion,
-    /// A timestamp by an untrusted log, under that log's own name.
+    /// A timestamp by an untrusted log, under the untrusted log's own name.
     Strange,
     /// A timestamp by an untrusted log, under the name of the trusted log.
     Impostor,

@@ -1,8 +1,8 @@
 //! A sigstore in memory: a certificate authority like Fulcio with its certificate log, a signature log like Rekor, and
-//! a timestamp authority. For each of them there is an untrusted counterpart of the same name.
+//! a timestamp authority. Each of them has an untrusted counterpart of the same name.
 //!
-//! Owns certificates, log entries and timestamps. A recipe describes a valid one, or one with a single error while
-//! everything else is right. This crate opens no socket, reads no clock and knows no verifier: the time is an argument.
+//! Owns certificates, log entries and timestamps. A recipe describes a valid certificate, entry or timestamp, or one
+//! with exactly one error. This crate opens no socket, reads no clock and knows no verifier: the time is an argument.
 //! Callers decide how a registry stores the results.
 
 mod authority;

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use crate::{Cursor, Event, Lost, Most, ResourceId};
 
-/// Number of kept batches: enough for a few resources and for watches that are one round behind.
+/// Number of kept batches: enough for a few resources and for watches that are one batch behind.
 const KEPT_MAX: usize = 8;
 /// Limits of one batch: large enough that the cost of a socket write is spread over many events.
 const MOST: Most = Most { events: 256, bytes: 256 * 1024 };

@@ -10,20 +10,21 @@ use std::sync::Arc;
 
 use lz4_flex::block;
 
-/// Smallest dictionary: it contains the common content of a few sorts of objects. Each packing searches the whole
+/// Smallest dictionary in bytes: the common content of a few sorts of objects. Packing a version searches the whole
 /// dictionary.
 const DICTIONARY_MIN_BYTES: usize = 6 * 1024;
 /// Largest dictionary, even if its first objects are larger.
 const DICTIONARY_MAX_BYTES: usize = 32 * 1024;
-/// If so many consecutive versions were not worth packing, the objects have changed, and a new dictionary is made.
+/// Number of consecutive versions not worth packing after which a new dictionary is made, because the objects have
+/// changed.
 const POOR_MAX: u32 = 64;
 
-/// Most scratch memory that a thread keeps after it packed a large object.
+/// Limit of the scratch memory that a thread keeps after it packed a large object.
 const SCRATCH_KEPT_BYTES: usize = 64 * 1024;
 
 thread_local! {
-    /// A block is made in this buffer and copied once, to its exact size. If it shrank in its own allocation, a gap
-    /// would remain behind it.
+    /// A block is made in this buffer and copied once, to its exact size. A block that shrank in its own allocation
+    /// would leave a gap.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -1,6 +1,6 @@
 //! A bounded ring of the newest commits without their objects, for the harness's ledger.
 //!
-//! Owns only identities and revisions, so the ring can be far longer than the history of objects.
+//! The ring has only identities and revisions, so it can be far longer than the history of objects.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -79,13 +79,13 @@ pub enum Refused {
 /// Limits of the history that the store keeps for watches and for lists at old revisions.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Most events of all resources together.
+    /// Maximum number of events of all resources together.
     pub history_max_events: usize,
-    /// Most bytes of the events' watch lines.
+    /// Maximum number of bytes of the events' watch lines.
     pub history_max_bytes: usize,
     /// Greatest age of an event, in microseconds.
     pub history_max_age_us: u64,
-    /// Most commits that are kept for readers of [`Commits`].
+    /// Maximum number of commits that are kept for readers of [`Commits`].
     pub commits_max: usize,
 }
 
@@ -111,9 +111,9 @@ pub struct Store {
 
 /// Bytes of the newest versions that stay unpacked: watches need them now, and many of them are soon replaced.
 const WARM_MAX_BYTES: usize = 384 * 1024;
-/// Smallest watch line to pack; a smaller one does not outweigh the pointer to its dictionary.
+/// Smallest watch line to pack; packing a smaller line saves less than the pointer to its dictionary.
 const PACKED_FRAME_MIN_BYTES: usize = 512;
-/// Most unpacked versions that are examined after one write.
+/// Maximum number of unpacked versions that are examined after one write.
 const COOLING_LOOKS: usize = 4;
 
 /// A version to be packed. The packing itself needs no lock on the store.
@@ -132,7 +132,7 @@ impl Cooling {
 
 #[derive(Debug, Default)]
 struct Shelf {
-    /// By namespace, then by name; cluster-scoped objects have the empty namespace.
+    /// The newest versions by namespace, then by name; cluster-scoped objects have the empty namespace.
     objects: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Arc<Version>>>,
     log: Log,
     vocabulary: Vocabulary,
@@ -172,7 +172,7 @@ impl Store {
         self.revision
     }
 
-    /// The highest compacted revision: the oldest one from which a watch may start.
+    /// The highest compacted revision: the oldest revision from which a watch may start.
     pub fn floor(&self) -> u64 {
         self.floor
     }

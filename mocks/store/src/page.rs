@@ -15,7 +15,7 @@ pub type After = (Arc<str>, Arc<str>);
 
 #[derive(Debug)]
 pub struct Page {
-    /// Sorted by namespace and name.
+    /// The objects of the page, sorted by namespace and name.
     pub items: Vec<Arc<Version>>,
     /// The last object of this page; set only if more objects follow.
     pub next: Option<After>,

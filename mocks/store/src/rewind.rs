@@ -1,7 +1,7 @@
 //! Restores the store to an older revision, as from a backup of etcd.
 //!
 //! Owns the undoing of commits after a revision. After a restore, new commits get the undone revisions again; a
-//! timeline number distinguishes them. This module must not decide how clients are answered.
+//! timeline number distinguishes them. This module must not decide the answers to clients.
 
 use std::sync::Arc;
 

@@ -19,7 +19,7 @@ use super::{Place, ResourceId};
 const TAIL: usize = 2; // `}` and the newline
 /// A version is packed only if packing saves at least one byte in eight.
 const PACKED_GAIN_MIN: usize = 8;
-/// Most scratch memory that a thread keeps after it serialised a large object.
+/// Limit of the scratch memory that a thread keeps after it serialised a large object.
 const SCRATCH_KEPT_BYTES: usize = 64 * 1024;
 
 thread_local! {
@@ -28,7 +28,7 @@ thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The facts of an object that has none; most objects share them.
+/// The facts of an object without labels, fields and other facts; most objects share this value.
 static NO_FACTS: LazyLock<Facts> = LazyLock::new(Facts::default);
 
 /// Values that all versions of an object share.

@@ -1,7 +1,7 @@
 //! Addresses in configurations and flags: their ports, and their form without secrets.
 //!
-//! The port of an address is checked here because URL parsers treat an invalid port as absent and use the default. Load
-//! for port 99999 would then go to port 443, where another program may listen.
+//! This module checks the port of an address, because URL parsers treat an invalid port as absent and use the default.
+//! Load for port 99999 would then go to port 443, where another program may listen.
 
 /// Why an address cannot be used. The text follows "failed to parse" and contains no password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -2,8 +2,8 @@
 //! addresses.
 //!
 //! Every quantity has a unit. A bare number is an error, because a reader cannot tell whether `30` means seconds or
-//! milliseconds. The error shows the right form. This crate owns how quantities are written, and does not know their
-//! uses.
+//! milliseconds. The error shows the right form. This crate owns the written form of quantities, and does not know
+//! their uses.
 
 mod address;
 mod bytes;

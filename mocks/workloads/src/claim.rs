@@ -1,4 +1,4 @@
-//! PersistentVolumeClaims, and the PersistentVolumes that they are bound to.
+//! The simulated controller of PersistentVolumeClaims and of the PersistentVolumes that are bound to them.
 //!
 //! If no volume belongs to a claim, this module makes one, as a provisioner does; storage classes are ignored.
 
@@ -28,7 +28,7 @@ pub(super) fn look(scene: &mut Scene<'_>, key: &Key, claim: &Value) {
     }
 }
 
-/// Writes the volume first, then the claim; existing fields stay.
+/// Binds a claim: writes the volume first, then the claim; existing fields stay.
 fn bind(scene: &mut Scene<'_>, key: &Key, claim: &Value) {
     let Some(volume) = volume_of(scene, claim) else {
         let body = provisioned(claim);
@@ -106,7 +106,7 @@ fn provisioned(claim: &Value) -> Value {
     })
 }
 
-/// Sets the phase of a volume. Without a claim, the volume is available; after its claim is gone, it is deleted or
+/// Sets the phase of a volume. A volume without a claim is available; after the claim is gone, the volume is deleted or
 /// released.
 pub(super) fn look_at_volume(scene: &mut Scene<'_>, key: &Key, volume: &Value) {
     if is_deleting(volume) {

@@ -1,5 +1,5 @@
-//! Times at which the steps of objects began. Pods become ready within less than a second, and times in the API are
-//! whole seconds.
+//! Times at which the steps of objects began. Objects do not contain them: Pods become ready within less than a second,
+//! and times in the API are whole seconds.
 
 use std::collections::HashMap;
 

@@ -21,7 +21,7 @@ const SLICE_MANAGED: &str = "endpointslice.kubernetes.io/managed-by";
 const SLICE_MANAGER: &str = "endpointslice-controller.k8s.io";
 const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 const HEADLESS: &str = "service.kubernetes.io/headless";
-/// Most endpoints of one `EndpointSlice` (`--max-endpoints-per-slice`).
+/// Maximum number of endpoints of one `EndpointSlice` (`--max-endpoints-per-slice`).
 const SLICE_MAX: usize = 100;
 const ADDRESSES_MAX: usize = 1000;
 

@@ -79,7 +79,7 @@ pub(crate) fn share(value: &Value, of: i64, up: bool) -> i64 {
     if up { hundredths.saturating_add(99) / 100 } else { hundredths / 100 }
 }
 
-/// Whether a `LabelSelector` selects these labels. An absent selector selects none, an empty one all.
+/// Whether a `LabelSelector` selects these labels. An absent selector selects no labels, an empty selector all.
 pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
     if !selector.is_object() {
         return false;

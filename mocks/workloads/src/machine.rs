@@ -19,7 +19,7 @@ use super::trouble::{Hit, Trouble};
 use super::write::{Batch, Verb};
 use super::{Config, claim, daemon_set, deployment, endpoints, job, node, pod, replica_set, service, stateful_set};
 
-/// Most objects that one step processes; each object needs a few writes.
+/// Maximum number of objects that one step processes; each object needs a few writes.
 const KEYS_MAX: usize = 128;
 /// Time until an object is processed again after a refused write; the time doubles with each refusal.
 const RETRY: SignedDuration = SignedDuration::from_millis(250);
@@ -28,7 +28,7 @@ const STALE: SignedDuration = SignedDuration::from_millis(20);
 const RETRY_MAX: SignedDuration = SignedDuration::from_secs(30);
 /// Number of doublings of [`RETRY`] until it is longer than [`RETRY_MAX`].
 const DOUBLINGS_MAX: u32 = 8;
-/// Most hits of faults that are kept until a caller takes them.
+/// Maximum number of hits of faults that are kept until a caller takes them.
 const HITS_MAX: usize = 8192;
 
 /// Why writes for an object were refused.

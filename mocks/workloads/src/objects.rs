@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::fields::{controller, text, uid};
 use super::kind::{Key, Kind};
 
-/// Most objects that are kept, of about 4 KiB each; further objects are ignored.
+/// Maximum number of objects that are kept, of about 4 KiB each; further objects are ignored.
 pub(crate) const OBJECTS_MAX: usize = 50_000;
 
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
-    /// Stores an object, or removes it if `value` is `None`. Returns its old state, and `false` if the limit is
+    /// Stores an object, or removes the object if `value` is `None`. Returns its old state, and `false` if the limit is
     /// reached.
     pub(crate) fn put(&mut self, key: &Key, value: Option<&Arc<Value>>) -> (Option<Arc<Value>>, bool) {
         if value.is_some() && self.all.len() >= OBJECTS_MAX && !self.all.contains_key(key) {

@@ -11,8 +11,8 @@ use super::objects::Objects;
 use super::trouble::{Hit, Trouble};
 use super::write::{Author, Verb, Write};
 
-/// Most writes for one object in one step; the next step makes the rest. A real `ReplicaSet` controller makes 500 Pods
-/// at a time.
+/// Maximum number of writes for one object in one step; the next step makes the rest. A real `ReplicaSet` controller
+/// makes 500 Pods at a time.
 pub(crate) const WRITES_MAX: usize = 64;
 
 /// The processing of one object.
@@ -42,7 +42,7 @@ impl<'m> Scene<'m> {
         Self { now, config, objects, clocks, troubles, refused, addresses, writes, hits, again: None }
     }
 
-    /// Asks that the object is processed again at `at`, if it does not change earlier.
+    /// Requests that the object is processed again at `at`, if it does not change earlier.
     pub(crate) fn again(&mut self, at: Timestamp) {
         self.again = Some(self.again.map_or(at, |known| known.min(at)));
     }

@@ -68,7 +68,7 @@ impl Look<'_> {
         is && text(pod, "/status/phase") == "Running" && !is_deleting(pod)
     }
 
-    /// Creates missing Pods, deletes surplus ones, then replaces Pods of an older template.
+    /// Creates missing Pods, deletes surplus Pods, then replaces Pods of an older template.
     fn keep(&self, scene: &mut Scene<'_>) {
         if self.grow(scene) && self.shrink(scene) {
             self.roll(scene);

@@ -1,4 +1,4 @@
-//! Tests of the simulated controllers against a small store, which has a hundred lines of code.
+//! Tests of the simulated controllers against a small store.
 
 mod world;
 
@@ -144,7 +144,7 @@ fn a_deployment_is_scaled_and_a_pod_that_is_deleted_comes_again() {
     assert_eq!(number(&world.get(Kind::Deployment, "web"), "/status/readyReplicas"), 2);
 }
 
-/// After any changes, the machine stops writing once nothing changes.
+/// After any sequence of changes, the machine stops writing.
 #[test]
 fn at_rest_nothing_is_written() {
     let mut world = World::new(SignedDuration::from_millis(50));

@@ -50,7 +50,7 @@ fn split<'a>(run: &mut Run<'a, '_>, text: &str, by: &str, most: i64) -> Found<'a
     }))
 }
 
-/// The single characters of a text; of `most` results, the last one is the rest of the text.
+/// The single characters of a text; if `most` limits the results, the last result is the rest of the text.
 fn letters(text: &str, most: i64) -> Vec<&str> {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let (mut parts, mut rest) = (Vec::new(), text);

@@ -13,8 +13,8 @@ use crate::scene::Scene;
 use crate::template::set;
 
 pub(super) const INDEX: &str = "batch.kubernetes.io/job-completion-index";
-/// Most indexes that are read from a status, because clients can write any text there. A Job never has more Pods than
-/// this limit.
+/// Maximum number of indexes that are read from a status, because clients can write any text into it. A Job never has
+/// more Pods than this limit.
 const NUMBERS_MAX: usize = 100_000;
 
 fn is_indexed(job: &Value) -> bool {

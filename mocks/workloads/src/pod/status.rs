@@ -80,7 +80,7 @@ fn fresh_address(scene: &mut Scene<'_>) -> String {
     format!("{a}.{b}.{}.{}", number / 250 + 1, number % 250 + 2)
 }
 
-/// The conditions of a Pod in a stage: existing ones keep their position, new ones follow.
+/// The conditions of a Pod in a stage: existing conditions keep their position, new conditions follow.
 fn conditions_of(scene: &Scene<'_>, pod: &Value, stage: Stage) -> Value {
     let names = |list_of: &str| {
         let names: Vec<&str> = list(pod, list_of).iter().map(|container| text(container, "/name")).collect();
@@ -199,7 +199,7 @@ fn one(scene: &Scene<'_>, pod: &Value, of: (&Value, bool), known: Option<&Value>
     status
 }
 
-/// A hash with 64 hexadecimal digits, like one of SHA-256.
+/// A hash with 64 hexadecimal digits, like a SHA-256.
 fn long_hash(value: &Value) -> String {
     let digits = (1..=8).flat_map(|part| hash(value, part).into_bytes());
     let all: String = digits.filter_map(|letter| char::from_digit(u32::from(letter % 16), 16)).collect();
