@@ -63,8 +63,8 @@ pub struct Rewrite {
     pub table: (u64, u64),
     /// Address and bytes of a jump between two functions, where no code runs.
     pub padding: Option<(u64, [u8; JUMP_BYTES])>,
-    /// Address and new bytes of the program's instructions. They are written last. Their first byte is a breakpoint
-    /// until all other bytes are written.
+    /// Address and new bytes of the program's instructions. The tracer writes these bytes last. The first byte is a
+    /// breakpoint until all other bytes are written.
     pub site: (u64, Vec<u8>),
     /// For a thread that stopped in the rewritten bytes: the address where it stopped, and the address where it
     /// continues.

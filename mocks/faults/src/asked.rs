@@ -40,7 +40,7 @@ pub struct Injection {
     pub stale: Option<Stale>,
     /// How a revision that the server has not reached is refused.
     pub too_large: Option<TooLargeRule>,
-    /// The most items in a page of a list, and the fault that sets this limit.
+    /// Maximum number of items in a page of a list, and the fault that sets the limit.
     pub page_items: Option<(u64, ActiveFault)>,
     /// The fault that sends the items of a list newest first.
     pub newest_first: Option<ActiveFault>,

@@ -61,9 +61,9 @@ pub struct Fault {
     pub resource: Option<String>,
     /// The kinds of requests that the fault affects.
     pub on: Option<On>,
-    /// Only requests whose query string, as it was sent, contains this: `sendInitialEvents=true`.
+    /// Only requests whose query string, as it was sent, contains this text: `sendInitialEvents=true`.
     pub query: Option<String>,
-    /// Only requests of clients whose `User-Agent` contains this.
+    /// Only requests of clients whose `User-Agent` contains this text.
     pub user_agent: Option<String>,
     /// `registry-…` only: only requests for this repository, or for repositories with this prefix if it ends in `*`.
     /// Default: all.
@@ -80,7 +80,7 @@ pub struct Fault {
     /// The fault affects a watch only after the watch has sent this many events, including initial events but not
     /// bookmarks. Default: 0.
     pub after_events: Option<u64>,
-    /// The most effects of the fault.
+    /// Maximum number of effects of the fault.
     pub count: Option<u64>,
     /// The probability of each single effect, 0 to 1; the seed decides. Default: 1.
     pub probability: Option<f64>,
@@ -189,7 +189,7 @@ impl Fault {
         self.on.unwrap_or(self.name.row().on)
     }
 
-    /// The most effects; `None` means no limit.
+    /// Maximum number of effects; `None` means no limit.
     pub fn count_most(&self) -> Option<u64> {
         self.count.or_else(|| (self.name.row().once && self.probability.is_none()).then_some(1))
     }

@@ -31,7 +31,7 @@ pub struct Table<P> {
     pub random: ChaCha8Rng,
 }
 
-/// One fault that was begun. It stays in the table after its end because of its hits.
+/// One fault that was begun. An ended fault stays in the table because of its hits.
 #[derive(Debug)]
 pub struct Entry<P> {
     /// The number that the caller gave to the fault.

@@ -18,8 +18,8 @@ const LIFE: (i64, i64) = (60, 540);
 /// How long before now an authority's certificate begins, and how long after now it ends, in seconds; longer than the
 /// longest run.
 const LIFE_OF_AUTHORITY: (i64, i64) = (100_000, 100_000_000);
-/// How long before now the root certificate begins, in seconds. It begins later than the intermediate, so that a test
-/// can make the root's own validity the only error.
+/// How long before now the root certificate begins, in seconds. The root begins later than the intermediate, so that a
+/// test can make the root's validity the only error.
 const ROOT_BEGINS: i64 = 50_000;
 
 /// The signer that a certificate names.

@@ -67,8 +67,8 @@ pub fn mnemonics(listing: &str) -> Vec<String> {
     lines.map(|text| text.split_whitespace().next().unwrap_or_default().to_owned()).collect()
 }
 
-/// The added code contains only arithmetic, moves, jumps within itself and two calls. It uses no register that a caller
-/// owns.
+/// The added code contains only arithmetic, moves, jumps within itself and two calls. The added code uses no register
+/// that a caller owns.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn the_code_is_what_it_should_be() {
@@ -117,8 +117,8 @@ fn code_of_arm64() -> Option<Code> {
     Some(Code { bytes, gettimeofday, time, getres, data })
 }
 
-/// The added code for arm64 has only allowed instructions. It leaves x28 unchanged, where Go keeps its goroutine, and
-/// x18, which belongs to the platform.
+/// The added code for arm64 has only allowed instructions. The code leaves x28 unchanged, where Go keeps its goroutine,
+/// and x18, which belongs to the platform.
 #[test]
 fn the_code_of_arm64_is_what_it_should_be() {
     let Some(code) = code_of_arm64() else { return };
@@ -180,8 +180,8 @@ fn said_on_arm64(mark: u64) -> Option<Vec<i64>> {
     Some(output.stdout.chunks(8).map(|chunk| word(chunk).cast_signed()).collect())
 }
 
-/// The code for arm64 computes the same times as [`Clock`], and only for converted clocks. It passes errors on, and
-/// keeps callee-saved registers.
+/// The code for arm64 computes the same times as [`Clock`], and only for converted clocks. The code passes errors on,
+/// and keeps callee-saved registers.
 #[test]
 fn the_code_of_arm64_tells_the_programs_time() {
     let Some(said) = said_on_arm64(0) else { return };

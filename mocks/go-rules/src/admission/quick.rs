@@ -1,6 +1,6 @@
-//! The fast path, which reads the answers of nearly every webhook without a copy. It accepts an answer in which each
-//! known field occurs at most once and has the right type. All other answers are left to [`super::parts`], which is as
-//! lenient as Go.
+//! The fast path, which reads the answers of nearly every webhook without a copy. The fast path accepts an answer in
+//! which each known field occurs at most once and has the right type. [`super::parts`] reads all other answers, as
+//! leniently as Go.
 
 use std::borrow::Cow;
 

@@ -105,7 +105,7 @@ const BAD: [Signing; 14] = [
     Signing::NotLogged(Form::Tag),
 ];
 
-/// The keys that sign a population. They are made anew for each run, like certificates.
+/// The keys that sign a population. Each run makes new keys, as it makes new certificates.
 #[derive(Debug)]
 pub struct Keys {
     /// The key that signs most images.
