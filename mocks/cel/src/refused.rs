@@ -45,7 +45,6 @@ pub struct Issues {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issue {
     pub at: usize,
-    /// The error message of the compiler.
     pub why: String,
 }
 

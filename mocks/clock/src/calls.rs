@@ -76,7 +76,7 @@ pub enum Meaning {
     Relative,
     /// An instant of the wall clock.
     WallClock,
-    /// An instant of the clock whose number is in that argument.
+    /// An instant of the clock whose number is in the argument with this index.
     ClockIn(usize),
     /// `clock_nanosleep`: the first argument is a clock, and a flag tells whether the limit is an instant.
     Flagged,
@@ -239,7 +239,7 @@ pub fn all() -> impl Iterator<Item = &'static Call> {
     EVERYWHERE.iter().chain(HERE)
 }
 
-/// The call with that number.
+/// The system call with this number.
 pub fn of(number: i64) -> Option<&'static Call> {
     all().find(|call| call.number == number)
 }

@@ -1,8 +1,9 @@
 //! Waits without a stop by the tracer. After a wait stopped once, the code around its system-call instruction is
 //! rewritten. From then on the program itself shortens the limit and makes the call.
 //!
-//! Pure. Owns the addresses of the added code and of the threads' memory slots in each program, and the bytes that are
-//! written. The code is `detour/x86_64.s`. Other CPUs have no such code, so the tracer stops every wait.
+//! This module is pure. It owns the addresses of the added code and of the threads' memory slots in each program, and
+//! the bytes that are written. The code is `detour/x86_64.s`. Other CPUs have no such code, so the tracer stops every
+//! wait.
 
 use crate::room::{CODE, CODE_BYTES};
 use crate::sys;
@@ -81,9 +82,9 @@ impl Detour {
         Some(Self { bytes, call: CODE + code.call as u64, done: CODE + code.done as u64, end })
     }
 
-    /// Where a thread continues after an access to memory that is not mapped. Before the call it goes to the address in
-    /// its third register, without a detour. After the call it goes behind the failed write. `None` if the thread was
-    /// elsewhere.
+    /// Where a thread continues after an access to memory that is not mapped. Before the call, the thread goes to the
+    /// address in its third register, without a detour. After the call, the thread goes behind the failed write. `None`
+    /// if the thread was elsewhere.
     pub fn after_fault(&self, instruction: u64) -> Option<Fault> {
         let is_before = (CODE..self.call).contains(&instruction);
         let is_after = (self.call..self.end).contains(&instruction);

@@ -18,7 +18,7 @@ const INTERRUPTED: i64 = -(libc::EINTR as i64);
 /// The effects of the step after a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outcome {
-    /// The result that replaces the kernel's.
+    /// The result of the call that replaces the kernel's result.
     pub result: Option<i64>,
     /// The number and the clock of a new timer.
     pub timer: Option<(i32, i32)>,

@@ -1,6 +1,6 @@
 //! The forms in which programs and the kernel write times into memory.
 //!
-//! Pure. On x86-64 and arm64 a time is two words of 64 bits.
+//! This module is pure. On x86-64 and arm64, a time is two words of 64 bits.
 
 pub const SECOND: i64 = 1_000_000_000;
 pub const MILLISECOND: i128 = 1_000_000;

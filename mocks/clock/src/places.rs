@@ -1,6 +1,6 @@
 //! Memory slots ([`Place`]), one for each thread of the traced programs.
 //!
-//! Pure. Owns the numbers of the slots; [`crate::stack`] and [`crate::detour`] own their contents.
+//! This module is pure. It owns the numbers of the slots; [`crate::stack`] and [`crate::detour`] own their contents.
 
 /// Number of slots that fit into a program's first stack.
 pub const PLACES: u64 = 1023;
@@ -31,7 +31,7 @@ impl Places {
         Self { next: 1, free: Vec::new() }
     }
 
-    /// Takes a slot for a new thread.
+    /// Takes a memory slot for a new thread.
     pub fn take(&mut self) -> Place {
         if let Some(index) = self.free.pop() {
             return Place { index, is_own: true };

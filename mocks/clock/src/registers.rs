@@ -1,6 +1,7 @@
 //! The registers of a stopped thread, as `PTRACE_GETREGSET` writes them, and the positions of arguments in them.
 //!
-//! Pure. The tables of x86-64 and arm64 exist on each machine, so that tests check both tables on one machine.
+//! This module is pure. The tables of x86-64 and arm64 exist on each machine, so that tests check both tables on one
+//! machine.
 
 use crate::forms::lower_half;
 

@@ -1,6 +1,6 @@
 //! Addresses of the memory that is added to each program: the code for waits, and the data of the clocks.
 //!
-//! Pure. The assembly code gets the same numbers when it is built.
+//! This module is pure. The assembly code gets the same numbers when it is built.
 
 /// The address of the code for waits. The upper half of an address in its table is an invalid instruction (`ud2`), so a
 /// thread in the middle of a rewritten instruction stops for the tracer.

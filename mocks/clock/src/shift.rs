@@ -1,8 +1,8 @@
 //! Changes of a running clock: a jump or a drift.
 //!
-//! Pure. A change has an instant, so that programs that start later have the same clock. The monotonic clock of a
-//! process never goes back. A faster speed begins at once, a slower speed a little later, and only the wall clock jumps
-//! back.
+//! This module is pure. A change has an instant, so that programs that start later have the same clock. The monotonic
+//! clock of a process never goes back. A faster speed begins at once, a slower speed a little later, and only the wall
+//! clock jumps back.
 
 use std::fmt;
 use std::str::FromStr;
@@ -114,7 +114,7 @@ impl FromStr for Told {
 }
 
 impl Clock {
-    /// The clock after a change. The origins of all clocks are equally old.
+    /// The clock after a change. The origins of all clocks lie equally far back.
     pub fn shifted(&self, told: Told) -> Self {
         let mut shifted = *self;
         match told.shift {

@@ -10,8 +10,8 @@ use crate::places::PLACES;
 /// Length of the gap; the kernel maps 128 KiB below the arguments.
 const HOLE_BYTES: u64 = 64 << 10;
 const _: () = assert!(PLACES < HOLE_BYTES / SCRATCH_BYTES, "every thread has its own place in the hole");
-/// Limit of the words that are read. Arguments and variables are pointers on the stack; a command line of 2 MiB has at
-/// most this many.
+/// Limit of the words of a new program's stack that are read. Arguments and variables are pointers on the stack; a
+/// command line of 2 MiB has at most this many.
 const WORDS_MAX: usize = 1 << 18;
 const CHUNK_WORDS: usize = 128;
 /// `AT_SYSINFO_EHDR`, the key under which a program finds the vDSO.

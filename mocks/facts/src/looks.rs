@@ -1,4 +1,4 @@
-//! The fields of an object that show its controller's progress. Pure.
+//! The fields of an object that show its controller's progress. This module does no I/O.
 
 use serde_json::Value;
 

@@ -29,7 +29,7 @@ pub enum KillBy {
     /// SIGKILL to the first process of each container: the kubelet starts them again in the same Pod.
     #[default]
     Signal,
-    /// The Pod is deleted without a grace period, and another one replaces it.
+    /// The Pod is deleted without a grace period, and another Pod replaces it.
     Delete,
     /// The Pod is evicted, as by `kubectl drain`: its containers get time to end, and PodDisruptionBudgets are
     /// respected.

@@ -61,7 +61,7 @@ pub enum WatchState {
 /// How a watch ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
-    /// The watch ends as if its time were over.
+    /// The watch ends cleanly, as if its time were over.
     Clean,
     /// The watch is reset: by RST, or on HTTP/2 by `RST_STREAM` with this code.
     Reset(Http2Code),

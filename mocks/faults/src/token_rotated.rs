@@ -67,7 +67,7 @@ impl Behaviour for TokenRotated {
     /// Does nothing: open streams continue.
     fn begin(&mut self, _open: &[Arc<Stream>], _scene: &mut Scene<'_>) {}
 
-    /// Counts the first request with the new token. A request with the old token is refused before.
+    /// Counts the first request with the new token. A request with the old token is refused before this call.
     fn met(&mut self, asked: &Asked<'_>, scene: &mut Scene<'_>) -> bool {
         let Some(its) = self.rotated.iter_mut().find(|its| its.user == *asked.user) else { return false };
         if scene.now_us < its.ends_us {

@@ -55,7 +55,7 @@ pub enum Version {
     V1Beta1,
 }
 
-/// The content of a valid answer.
+/// The content of a webhook's valid answer.
 #[derive(Debug, Default)]
 pub struct Verdict {
     /// Whether the request is allowed. An absent field means no.

@@ -104,8 +104,8 @@ pub struct Wanted<'a> {
     pub revision: u64,
     /// The name of the object; long lines are cut around the name.
     pub name: Option<&'a str>,
-    /// A time in microseconds since the epoch. If several watches sent the version, the one nearest to this time
-    /// counts.
+    /// The wanted time in microseconds since the epoch. If several watches sent the version, the sending nearest to
+    /// this time counts.
     pub at_us: u64,
 }
 

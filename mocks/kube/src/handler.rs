@@ -116,8 +116,8 @@ pub(crate) async fn handle(
 }
 
 /// Removes the body from answers that must not have one (RFC 9110, "Content Semantics"). An answer to HEAD contains the
-/// length of the body; a status without a body contains none. On HTTP/1.1, the HTTP library drops such a body. On
-/// HTTP/2, it sends the body, and clients treat the connection as broken.
+/// length of the body; a status without a body contains none. The HTTP library drops such a body on HTTP/1.1, but sends
+/// it on HTTP/2, where clients then treat the connection as broken.
 fn without_body(is_head: bool, mut response: Response<Body>) -> Response<Body> {
     let status = response.status();
     let never = status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);

@@ -18,7 +18,7 @@ use super::verbs;
 /// Longest time that a read waits for a revision that the API server has not seen yet, as in kube-apiserver's watch
 /// cache.
 const CATCH_UP: Duration = Duration::from_secs(3);
-/// Interval of the checks while a read waits.
+/// Interval of the checks while a read waits for a revision.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// The error of a request whose connection is closed without an answer.

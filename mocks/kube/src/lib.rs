@@ -101,7 +101,7 @@ pub enum Error {
     Users(#[source] users::Error),
 }
 
-/// A running API server. Dropping it stops the server at once; [`Server::shutdown`] lets open requests finish.
+/// A running API server. Dropping a `Server` stops it at once; [`Server::shutdown`] lets open requests finish.
 #[derive(Debug)]
 pub struct Server {
     cluster: Arc<Cluster>,

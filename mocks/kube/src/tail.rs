@@ -27,7 +27,8 @@ pub struct Entry {
     pub progress: Progress,
 }
 
-/// Error: the reader was too slow, and commits were dropped before it read them. The next read continues after them.
+/// Error: the reader was too slow, and commits were dropped before the reader read them. The next read continues after
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("failed to keep up with the commits: {lost} were dropped unread")]
 pub struct Overrun {

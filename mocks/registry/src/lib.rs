@@ -280,7 +280,7 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// The address that a client on this machine uses. If the registry listens at the unspecified address, that is a
+/// The address that a client on this machine uses. If the registry listens at the unspecified address, the result is a
 /// loopback address.
 fn reachable(address: SocketAddr) -> String {
     if address.ip().is_unspecified() { format!("127.0.0.1:{}", address.port()) } else { address.to_string() }

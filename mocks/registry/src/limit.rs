@@ -1,6 +1,6 @@
 //! The rate limit: one token bucket for all requests of the registry.
 //!
-//! Pure: the time is an argument.
+//! This module is pure: callers pass the time.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub struct RateLimit {
     pub burst: u32,
 }
 
-/// The token bucket of one registry; without a limit it accepts every request.
+/// The token bucket of one registry; without a limit, the bucket accepts every request.
 #[derive(Debug, Default)]
 pub(super) struct Bucket {
     limit: Option<RateLimit>,

@@ -28,7 +28,7 @@ pub enum Proof {
     /// A valid proof.
     Good,
     Missing,
-    /// The path of another entry.
+    /// The inclusion path of another entry.
     OtherPath,
     /// A path that is too short.
     ShortPath,

@@ -333,8 +333,8 @@ impl Store {
         self.revision += 1;
     }
 
-    /// Drops events older than the configured age. Callers run this function now and then; each write enforces the
-    /// limits of number and bytes.
+    /// Drops events older than the configured age. Callers run this function regularly; each write enforces the limits
+    /// of number and bytes.
     pub fn expire(&mut self, now_us: u64) {
         let oldest_kept_us = now_us.saturating_sub(self.limits.history_max_age_us);
         while self.order.front().is_some_and(|kept| kept.at_us < oldest_kept_us) {

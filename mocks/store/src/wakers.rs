@@ -1,10 +1,10 @@
 //! The watches that wait for events, by resource.
 //!
 //! Owns the wakers of all watches. A write only marks its resource. One task wakes the watches of all marked resources
-//! and then rests, longer after waking many watches or after many commits ([`rest`]). So under load, each watch finds
-//! many events at once, and a write never pays for ten thousand watchers. In one round, all watches get the events up
-//! to the same revision ([`Wakers::reached`]). So all watches share one serialised batch, and later commits cause no
-//! second, smaller write.
+//! and then rests, longer after waking many watches or after many commits ([`rest`]). Under load, each watch finds many
+//! events at once, and a write never pays for ten thousand watchers. In one round, all watches get the events up to the
+//! same revision ([`Wakers::reached`]). So all watches share one serialised batch, and later commits cause no second,
+//! smaller write.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use crate::ResourceId;
 const REST_MIN: Duration = Duration::from_millis(1);
 const REST_MAX: Duration = Duration::from_millis(20);
 const REST_FOR_EACH: Duration = Duration::from_micros(50);
-/// The rest after a round per commit of the round, so that many thousand commits a second come in larger rounds.
+/// The rest after a round, for each commit of the round, so that many thousand commits a second come in larger rounds.
 const REST_FOR_COMMIT: Duration = Duration::from_micros(25);
 const REST_FOR_COMMITS_MAX: Duration = Duration::from_millis(4);
 
@@ -43,7 +43,7 @@ impl Wakers {
         }
     }
 
-    /// Marks `resource`: it has a new event.
+    /// Marks `resource` as having a new event.
     pub fn mark(&self, resource: ResourceId) {
         if self.marked.lock().insert(resource) {
             self.changed.notify_one();
@@ -96,9 +96,9 @@ impl Wakers {
 /// The counts of one round of waking.
 #[derive(Debug, Clone, Copy)]
 pub struct Round {
-    /// Watches that were woken.
+    /// Number of watches that were woken.
     pub woken: usize,
-    /// Commits of all resources since the round before.
+    /// Number of commits of all resources since the previous round.
     pub commits: u64,
 }
 

@@ -165,8 +165,8 @@ pub(crate) fn is_ready(pod: &Value) -> bool {
     conditions::is_true(&pod["status"], "Ready")
 }
 
-/// Whether the Pod has been ready for `least_s` seconds. If it is ready for a shorter time, also returns the time at
-/// which it becomes available.
+/// Whether the Pod has been ready for `least_s` seconds. If the Pod is ready for a shorter time, also returns the time
+/// at which it becomes available.
 pub(crate) fn available(pod: &Value, least_s: i64, now: Timestamp) -> (bool, Option<Timestamp>) {
     if !is_ready(pod) {
         return (false, None);

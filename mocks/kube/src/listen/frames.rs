@@ -31,7 +31,7 @@ pub(super) struct Frames<S> {
     faults: Arc<Faults>,
     incoming: Incoming,
     outgoing: Outgoing,
-    /// The highest stream number that the client has used.
+    /// The highest HTTP/2 stream number that the client has used.
     last_stream: u32,
     /// The frame that is being inserted, and the number of its bytes that are already written.
     inserting: Option<(Vec<u8>, usize)>,

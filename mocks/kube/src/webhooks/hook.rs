@@ -77,7 +77,7 @@ pub(crate) enum Unusable {
     Port,
 }
 
-/// Which requests a webhook wants to see.
+/// The requests that a webhook wants to see.
 #[derive(Debug)]
 pub(crate) struct Rule {
     pub operations: Vec<String>,
@@ -92,7 +92,7 @@ pub(crate) fn is_configuration(resource: &Resource) -> bool {
     resource.rules.meaning == Meaning::Webhooks
 }
 
-/// Refuses settings that this server does not support, so that no user relies on them.
+/// Refuses webhook settings that this server does not support, so that no user relies on them.
 pub(crate) fn check_configuration(value: &Value, resource: &Resource) -> Vec<Cause> {
     let mut causes = Vec::new();
     if !is_configuration(resource) {

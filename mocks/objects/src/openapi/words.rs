@@ -181,7 +181,7 @@ mod tests {
     use super::*;
     use crate::protobuf::schema::message;
 
-    /// Every text belongs to an existing field; other texts are spelling mistakes.
+    /// Every text belongs to an existing field, so a misspelt field name is noticed.
     #[test]
     fn every_text_is_about_something() {
         for (name, _) in TYPES {

@@ -132,7 +132,8 @@ const SELECTORS: &[&str] = &[
     "configMapKeyRef",
 ];
 
-/// Whether a value can identify an item. Only plain values can: owners of fields inside a key would be ambiguous.
+/// Whether a value can identify an item. Only a plain value can, because owners of fields inside a key would be
+/// ambiguous.
 fn is_key(value: &Value) -> bool {
     !value.is_object() && !value.is_array()
 }
