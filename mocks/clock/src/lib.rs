@@ -77,7 +77,7 @@ pub fn now() -> i64 {
 }
 
 /// Replaces this process by the program, under a faster clock. The program keeps the process id, files and parent of
-/// this process. Returns only on failure.
+/// this process. The function returns only on failure.
 ///
 /// The caller must have only one thread, because this process is copied.
 pub fn run(settings: &Settings, program: &OsStr, arguments: &[OsString]) -> Error {

@@ -174,7 +174,7 @@ impl Tracer {
         self.go(parent, 0);
     }
 
-    /// A process runs a new program: only one thread is left, with the process's id.
+    /// Handles a process that runs a new program: only one thread is left, with the process's id.
     fn new_program(&mut self, pid: Tid) {
         let former = sys::message(pid).ok().and_then(|former| Tid::try_from(former).ok()).unwrap_or(pid);
         let place = self.threads.remove(&former).map_or(Place::FIRST, |thread| thread.place);

@@ -132,7 +132,7 @@ pub(super) async fn next_piece(shared: &Shared, body: &mut Incoming) -> Result<O
     }
 }
 
-/// Reads a whole small body.
+/// Reads a whole small request body.
 pub(super) async fn collect(shared: &Shared, mut body: Incoming, bytes_max: usize) -> Result<Collected<'_>, Refusal> {
     let (mut all, mut held) = (Vec::new(), Held { shared, bytes: 0 });
     while let Some(piece) = next_piece(shared, &mut body).await? {

@@ -3,8 +3,8 @@
 //! Owns the wakers of all watches. A write only marks its resource. One task wakes the watches of all marked resources
 //! and then rests, longer after waking many watches or after many commits ([`rest`]). Under load, each watch finds many
 //! events at once, and a write never pays for ten thousand watchers. In one round, all watches get the events up to the
-//! same revision ([`Wakers::reached`]). So all watches share one serialised batch, and later commits cause no second,
-//! smaller write.
+//! same revision ([`Wakers::reached`]). All watches therefore share one serialised batch, and later commits cause no
+//! second, smaller write.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};

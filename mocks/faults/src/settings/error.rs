@@ -43,6 +43,7 @@ pub enum Error {
     /// `when` names no fault of the list, or the faults wait for each other in a cycle.
     #[error("`when` waits for a hit of `{id}`, {why}")]
     When {
+        /// The label that `when` names.
         id: String,
         why: String,
     },

@@ -273,7 +273,8 @@ pub(crate) fn place(config: &Value) -> Place {
     }
 }
 
-/// A path after client-go's `path.Join`: without empty segments, `.`, `..` and a slash at the end. A query is kept.
+/// A path after client-go's `path.Join`: without empty segments, `.`, `..` and a slash at the end. A query stays
+/// unchanged.
 fn cleaned(path: &str) -> String {
     let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
     let mut parts: Vec<&str> = Vec::new();

@@ -12,8 +12,7 @@ use mock_pki::Authority;
 use serde_json::{Value, json};
 use units::Span;
 
-/// Longest wait of a test: longer than the longest pause of a client before it connects again (5 s), with a margin for
-/// a busy machine.
+/// Longest wait of a test: a client's longest pause before it connects again (5 s), with a margin for a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(40);
 /// Interval at which a waiting test checks its condition.
 pub const GLANCE: Duration = Duration::from_millis(20);

@@ -57,7 +57,8 @@ pub struct Kind {
     /// Names of fields for field selectors, each with JSON pointers. The value is at the path that the name spells; if
     /// pointers are given, the value is at the first pointer that exists in the object.
     pub(crate) selectable: &'static [(&'static str, &'static [&'static str])],
-    /// `(field, value)`: the value that a selector finds if no client set the field. The default is an empty text.
+    /// `(field, value)`: the value that a selector finds if no client set the field. Without an entry, the value is
+    /// empty.
     pub(crate) selectable_unset: &'static [(&'static str, &'static str)],
     /// The columns of `kubectl get`.
     pub(crate) printer: Printer,

@@ -36,8 +36,8 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 /// A set of fields in the notation of `FieldsV1`.
 type Fields = Map<String, Value>;
 
-/// Records that `by` changed `old` into `value`. An object without entries stays without them: tracking begins when an
-/// object is created, or with the first apply.
+/// Records that `by` changed `old` into `value`. An object without `managedFields` stays without: tracking begins when
+/// an object is created, or with the first apply.
 pub fn track(value: &mut Value, old: Option<&Value>, by: &Manager<'_>, resource: &Resource) {
     let given = match object::metadata(value).remove("managedFields") {
         Some(Value::Array(entries)) => entries,

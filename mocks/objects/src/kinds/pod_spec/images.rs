@@ -72,8 +72,8 @@ fn is_repository(name: &str) -> bool {
     name.len() <= 255 && parts.into_iter().all(is_path)
 }
 
-/// Whether a text is lower-case letters and digits, separated by one dot, one or two underscores, or any number of
-/// dashes.
+/// Whether a text has only lower-case letters and digits, separated by one dot, one or two underscores, or any number
+/// of dashes.
 fn is_path(part: &str) -> bool {
     let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = part.as_bytes();
