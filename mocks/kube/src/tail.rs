@@ -11,8 +11,8 @@ use tokio::sync::watch;
 
 use super::cluster::Cluster;
 
-/// One written version of an object, with facts that only the mock knows. `order` counts all commits of the server from
-/// 0. Unlike the revision, `order` never goes back, even after a restore.
+/// One written version of an object, with facts that only the mock knows. `order` is the number of the commit, from 0,
+/// among all commits of the server. Unlike the revision, `order` never goes back, even after a restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The time of the commit in microseconds since the epoch.
