@@ -48,7 +48,7 @@ struct Renderer {
 /// The renderers, in the order in which their files are written.
 const RENDERERS: [Renderer; 6] = [VERDICT, html::ROW, markdown::ROW, junit::ROW, ctrf::ROW, openmetrics::ROW];
 
-/// The names of the reports in a run's directory, and the purpose of each.
+/// The names of the reports in a run's directory, and the purpose of each report.
 pub fn reports() -> impl Iterator<Item = (&'static str, &'static str)> {
     RENDERERS.iter().map(|renderer| (renderer.file, renderer.doc))
 }
@@ -82,7 +82,7 @@ pub enum Error {
     },
 }
 
-/// Judges the record in a directory again and writes every report into the directory.
+/// Judges the record in a run's directory again, and writes every report into this directory.
 pub fn write_all(dir: &Path) -> Result<Judgement, Error> {
     let record = Record::open(dir)?;
     let judgement = judge(&record);
@@ -105,7 +105,7 @@ pub fn write_reports(dir: &Path, record: &Record, judgement: &Judgement) -> Resu
     Ok(())
 }
 
-/// The names of the files that are written, for the help of a command.
+/// The names of the report files, as text for the help of a command.
 pub fn files() -> String {
     let lines: Vec<String> =
         RENDERERS.iter().map(|renderer| format!("  {:13} {}", renderer.file, renderer.doc)).collect();

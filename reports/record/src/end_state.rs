@@ -6,7 +6,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Differences that are listed by name, for objects and for children separately. The counts have no bound.
+/// Maximum number of differences that are listed by name, for objects and for children separately. Differences beyond
+/// it are still counted.
 pub const EXAMPLES_MAX: usize = 10;
 
 /// The state of subject and control plane at the end of the drain.
@@ -178,7 +179,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl ChildrenState {
-    /// The number of problems.
+    /// The number of problems with children.
     pub fn problems(&self) -> u64 {
         self.lacking + self.surplus + self.stale + self.edited + self.orphans
     }

@@ -109,8 +109,8 @@ pub mod file {
     pub const SUBJECT_LOG_BEFORE: &str = "subject.log.1";
     /// The folder with the logs of a real control plane.
     pub const CONTROL_PLANE: &str = "control-plane";
-    /// The files that runs write, each with a description for people. `reports::render::reports` lists the files that
-    /// judging writes.
+    /// The files that runs write, each with a description for people. `reports::render::reports` lists the reports that
+    /// are written after judging.
     pub const DESCRIBED: [(&str, &str); 18] = [
         (MANIFEST, "the plan of the run: scenario, seed, versions, machine"),
         (INTERVALS, "rates, outcomes and quantiles of each interval"),
@@ -175,14 +175,14 @@ pub enum Error {
     TooLarge {
         path: PathBuf,
         bytes: u64,
-        /// The most bytes that are read.
+        /// Maximum number of bytes that the reader accepts.
         limit: u64,
     },
     /// A file has more rows than any run writes.
     #[error("read {}: it has more than {limit} rows, the most that a run writes", path.display())]
     TooMany {
         path: PathBuf,
-        /// The most rows that are read.
+        /// Maximum number of rows that the reader accepts.
         limit: usize,
     },
     /// A row has a time that no run reaches.
@@ -194,7 +194,7 @@ pub enum Error {
         /// The latest time in the row, in milliseconds.
         time_ms: u64,
     },
-    /// A row has a number larger than any run reaches: sums with it would be wrong.
+    /// A row has a number larger than any run reaches: sums with this number would be wrong.
     #[error("read line {line} of {}: a number of {digits} digits is larger than any count of a run", path.display())]
     Number {
         path: PathBuf,
@@ -238,7 +238,7 @@ impl Error {
         matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
     }
 
-    /// Converts into an I/O error, for code that writes through a stream.
+    /// Converts the error into an I/O error, for code that writes through a stream.
     fn into_io(self) -> io::Error {
         match self {
             Self::Io { source, .. } => source,

@@ -13,10 +13,10 @@ use rustix::fs::{Mode, OFlags};
 use super::Error;
 use super::files::io_error;
 
-/// The most bytes read of one record: one and a half times the 200 MB of all files of a run of 100 hours.
+/// Maximum number of bytes read of one record: one and a half times the 200 MB of all files of a run of 100 hours.
 pub(super) const RECORD_BYTES_MAX: u64 = 300 << 20;
-/// The most bytes of a file that is read as a whole. The largest such file is a manifest with a scenario whose script
-/// has a few thousand steps.
+/// Maximum length, in bytes, of a file that is read as a whole. The largest such file is a manifest with a scenario
+/// whose script has a few thousand steps.
 const WHOLE_BYTES_MAX: u64 = 16 << 20;
 
 /// A record's folder, and the number of bytes that may still be read from it.

@@ -4,8 +4,8 @@ use super::calibration::{KINDS, Random, Row};
 use super::*;
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// The runs of each row: enough to check a promise, and few enough for an ordinary test. `cargo xtask calibrate
-/// --synthetic` uses more runs.
+/// Number of runs for each row of the calibration: enough to check a promise, and few enough for an ordinary test.
+/// `cargo xtask calibrate --synthetic` uses more runs.
 const RUNS: u64 = 60;
 
 fn holds(rows: impl Fn(&Row) -> bool) {

@@ -34,7 +34,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// Why some children were not seen; none if all were.
+/// Why the harness did not see some children; none if it saw all.
 fn unread(kinds: &[Siblings]) -> Option<&str> {
     kinds.iter().find_map(|kind| kind.unread.as_deref())
 }
