@@ -1,7 +1,7 @@
 //! The times at which objects were served, by resource. These times show whether the objects left at the end are a
 //! queue or were overtaken.
 //!
-//! Owns the bounded memory of these times. The judge decides whether the remaining objects are a queue.
+//! Owns the bounded memory for these times. The judge decides whether the remaining objects are a queue.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! `end-state.json`: after the drain, the objects that the subject knows, compared with a fresh list of the control
 //! plane.
 //!
-//! Owns the types of this file and their bounds. Judges decide, by the budgets, which differences fail a run.
+//! Owns the types of this file and the maximum number of its examples. Judges decide, by the budgets, which differences
+//! fail a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

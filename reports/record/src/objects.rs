@@ -153,7 +153,7 @@ pub struct Hanging {
     pub objects: u64,
     /// Finalizers that hold deleted objects: one row for each object and finalizer, the longest held first.
     pub held: Vec<Held>,
-    /// Objects and finalizers that have no row because [`HUNG_MAX`] rows exist.
+    /// Objects and finalizers that have no row because of the maximum number of rows.
     pub more: u64,
 }
 

@@ -87,7 +87,7 @@ mod tests {
         }
     }
 
-    /// Every file in the folder is listed here. A file that is not listed could not be run by name.
+    /// Every file in the library's folder is in one of the lists. A file that is not listed could not be run by name.
     #[test]
     fn no_file_is_forgotten() {
         let folder = |below: &str| {
