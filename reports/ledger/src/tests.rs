@@ -282,8 +282,8 @@ proptest! {
     }
 }
 
-/// The number of live objects, the versions younger than the deadline, and the rings bound the ledger's memory, even if
-/// the subject reports nothing.
+/// The ledger's memory is bounded by live objects, versions younger than the deadline, and rings, even if the subject
+/// reports nothing.
 #[test]
 fn memory_does_not_grow_with_the_run() {
     for blind in [false, true] {

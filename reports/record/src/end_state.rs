@@ -7,8 +7,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of differences that are listed by name, for objects and for children separately. Differences beyond
-/// it are still counted.
+/// Maximum number of differences that are listed by name, for objects and for children separately. Further differences
+/// are only counted.
 pub const EXAMPLES_MAX: usize = 10;
 
 /// The state of subject and control plane at the end of the drain.
@@ -180,7 +180,6 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl ChildrenState {
-    /// The number of problems with children.
     pub fn problems(&self) -> u64 {
         self.lacking + self.surplus + self.stale + self.edited + self.orphans
     }

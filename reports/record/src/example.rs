@@ -410,8 +410,8 @@ pub fn watch(id: u64, from_ms: u64, to_ms: u64, revision: u64, through: u64) -> 
     }
 }
 
-/// A list and a watch. The requests of the example: a list and a watch. The fault makes the watch silent; the subject
-/// notices that and watches again.
+/// The requests of the example: a list and a watch. The fault makes the watch silent; the subject notices that and
+/// watches again.
 fn requests() -> Vec<RequestRow> {
     vec![
         list(1, 0, 1000),

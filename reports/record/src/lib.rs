@@ -71,35 +71,35 @@ pub use writer::{ANOMALY_ROWS_PER_OUTCOME, Writer, tell_story};
 
 /// The files of a record.
 pub mod file {
-    /// See [`super::Manifest`].
+    /// The file with the [`super::Manifest`].
     pub const MANIFEST: &str = "manifest.json";
-    /// See [`super::Interval`].
+    /// Each line is an [`super::Interval`].
     pub const INTERVALS: &str = "intervals.jsonl";
-    /// See [`super::Sample`].
+    /// Each line is a [`super::Sample`].
     pub const SAMPLES: &str = "samples.jsonl";
-    /// See [`super::Latency`].
+    /// The histograms of [`super::Latency`].
     pub const LATENCY: &str = "latency.hlog";
     /// Latencies that move to [`LATENCY`] when their slice is complete. The file is absent once a run has ended.
     pub const LATENCY_OPEN: &str = "latency.open.hlog";
-    /// See [`super::FaultRow`].
+    /// Each line is a [`super::FaultRow`].
     pub const FAULTS: &str = "faults.jsonl";
-    /// See [`super::AnomalyRow`].
+    /// Each line is an [`super::AnomalyRow`].
     pub const ANOMALIES: &str = "anomalies.jsonl";
-    /// See [`super::CommitEvent`].
+    /// Each line is a [`super::CommitEvent`].
     pub const COMMITS: &str = "commits.jsonl.zst";
-    /// See [`facts::Observation`].
+    /// Each line is a [`facts::Observation`].
     pub const OBSERVATIONS: &str = "observations.jsonl.zst";
-    /// See [`super::CrashRow`]. The file is absent if the subject is not started again.
+    /// Each line is a [`super::CrashRow`]. The file is absent if the subject is not started again.
     pub const CRASHES: &str = "crashes.jsonl";
-    /// See [`super::MetricsRow`].
+    /// Each line is a [`super::MetricsRow`].
     pub const METRICS: &str = "metrics.jsonl";
-    /// See [`super::RequestLine`].
+    /// Each line is a [`super::RequestLine`].
     pub const REQUESTS: &str = "requests.jsonl";
-    /// See [`super::EndState`].
+    /// The file with the [`super::EndState`].
     pub const END_STATE: &str = "end-state.json";
-    /// See [`super::Objects`].
+    /// The file with the [`super::Objects`].
     pub const OBJECTS: &str = "objects.json";
-    /// See [`super::End`].
+    /// The file with the [`super::End`].
     pub const END: &str = "end.json";
     /// The story of a run that played a documented bug, for people.
     pub const STORY: &str = "story.txt";

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of objects with a row among those written in the quiet time (while no client but the subject writes).
-/// Objects beyond it are still counted.
+/// Further objects are only counted.
 pub const REWRITTEN_MAX: usize = 20;
 /// Maximum number of changed fields that are listed for each object written in the quiet time.
 pub const FLIPS_MAX: usize = 5;
@@ -19,7 +19,7 @@ pub const TOO_MANY_MAX: usize = 20;
 /// Maximum number of children that are listed for each parent with too many children.
 pub const NAMED_CHILDREN_MAX: usize = 5;
 /// Maximum number of requests for objects of other clients that are described in full, for each kind of request.
-/// Requests beyond it are still counted.
+/// Further requests are only counted.
 pub const DEEDS_MAX: usize = 20;
 /// Maximum number of orphaned children that are listed for each kind of children.
 pub const ORPHANS_MAX: usize = 20;

@@ -1,7 +1,6 @@
 //! Facts about a subject beyond its process figures: its own metrics, its sockets by state, and its memory cgroup.
 //!
-//! Owns the rows for these facts, and the maximum number of metric series. The harness's observer decides which facts
-//! are read, and how often.
+//! Owns the rows for these facts. The observer decides which facts are read, and how often.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Sums histograms to slices before they are written to `latency.hlog`, so that the file of a long run stays small.
+//! Adds up histograms into slices before they are written to `latency.hlog`, so that the file of a long run stays
+//! small.
 //!
 //! Owns the length of a slice. A killed run loses no open slice: a second file holds the open slices and is written
 //! again at each interval. The module does not know phases: the caller closes the slices when the phase changes.

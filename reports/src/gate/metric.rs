@@ -85,7 +85,6 @@ pub enum Scale {
     },
     /// By their difference, for values that may be zero.
     Difference {
-        /// The limit, in the metric's unit.
         limit: f64,
     },
 }
@@ -147,7 +146,7 @@ const fn leads(rule: Rule) -> Rule {
     Rule { leads: true, ..rule }
 }
 
-/// Marks a metric that measures load by events.
+/// Marks a metric that applies only to a load of events.
 const fn events(rule: Rule) -> Rule {
     Rule { load: Load::Events, ..rule }
 }

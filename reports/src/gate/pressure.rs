@@ -6,8 +6,7 @@
 use super::slice::Slice;
 use crate::words::{micros, percent};
 
-/// Below these shares of the time (waiting for a processor, waiting for a disk, taken by the hypervisor) no slice is
-/// dropped, whatever is usual in the session.
+/// A slice whose shares are below these limits is never dropped, whatever is usual in the session.
 const CPU_FREE: f64 = 0.25;
 const IO_FREE: f64 = 0.25;
 const STEAL_FREE: f64 = 0.02;

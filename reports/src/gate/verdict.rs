@@ -38,7 +38,6 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The text for people.
     pub fn text(self) -> &'static str {
         match self {
             Self::Better => "better",

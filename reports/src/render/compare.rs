@@ -102,7 +102,7 @@ fn write_record(out: &mut String, comparison: &Comparison) -> std::fmt::Result {
     writeln!(out, "\n## Decision\n\nOpen.\n\n## Consequences\n\nOpen.")
 }
 
-/// How the comparison ran: side by side or not, seed, start, version of Longhaul and machine, in one sentence.
+/// How, when and where the comparison ran, in one sentence.
 pub(crate) fn how(comparison: &Comparison) -> String {
     let way = if comparison.side_by_side { "side by side" } else { "one after the other" };
     format!(

@@ -24,7 +24,6 @@ pub enum CsvError {
     /// Neither a table nor a series has this name.
     #[error("there is no series {name:?} in this record: `--csv list` names those that there are")]
     Unknown {
-        /// The requested name.
         name: String,
     },
     /// The CSV could not be written.

@@ -107,8 +107,8 @@ mod tests {
     }
 
     proptest! {
-        /// No segmentation is cheaper than the one that [`pelt`] returns. Adding a constant to all values, or
-        /// multiplying values and penalty by a factor, does not change the result.
+        /// No segmentation is cheaper than the result of [`pelt`]. A constant added to all values, or a factor for
+        /// values and penalty, changes nothing.
         #[test]
         fn it_is_the_best_of_all(values in prop::collection::vec(-10.0..10.0_f64, 1..11), penalty in 0.1..20.0_f64, least in 1_usize..4) {
             let found = pelt(&values, penalty, least).unwrap();

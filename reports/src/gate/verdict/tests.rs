@@ -119,7 +119,7 @@ fn what_was_played_again_counts() {
     assert_eq!(judgement.notes, ["4 slices of 12 were played again, because the machine was under pressure"]);
 }
 
-/// A build whose requests fail is worse, even if they fail faster than they were answered.
+/// A build whose requests fail is worse, even if the failures are faster than answers.
 #[test]
 fn failures_are_worse() {
     let mut record = record(0.5, 2);

@@ -53,8 +53,8 @@ pub(crate) fn grown(record: &Record) -> Option<Grown> {
     asked.scopes.iter().filter_map(of_scope).max_by_key(|grown| grown.most)
 }
 
-/// The most watches of one scope that were open at once, without those whose end a fault hides; and the number of ended
-/// watches.
+/// The largest number of watches of one scope that were open at once, and the number of ended watches. Watches whose
+/// end a fault hides do not count.
 pub(crate) fn most(record: &Record) -> (u64, u64) {
     let (asked, hidden) = (Asked::of(record), Hidden::of(record));
     let scopes = asked.scopes.values().map(|rows| {

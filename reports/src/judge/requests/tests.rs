@@ -436,7 +436,7 @@ proptest! {
         prop_assert!(found == 0 || count(&from_ms) == most);
     }
 
-    /// The most watches open at once is the number at some moment, and no moment has a larger number.
+    /// The largest number of open watches is the number at some moment, and no moment has a larger number.
     #[test]
     fn the_most_open_watches_are_found(spans in prop::collection::vec((0u64..100, 1u64..50), 0..15)) {
         let rows: Vec<RequestRow> =

@@ -280,7 +280,6 @@ pub struct Notes {
 
 /// A text with placeholders `${NAME}`.
 pub struct Templated<'t> {
-    /// The key of the text.
     pub key: &'static str,
     pub text: &'t str,
     /// Names that have a value in this text only, besides the names with a value in the whole run.
@@ -376,7 +375,6 @@ macro_rules! subject {
             }
         }
 
-        /// The keys of each kind.
         fn keys() -> BTreeMap<&'static str, Vec<String>> {
             BTreeMap::from([$((stringify!($key), properties(&schemars::schema_for!($settings)))),*])
         }
@@ -461,7 +459,6 @@ impl Subject {
         }
     }
 
-    /// The settings of the command, if the subject is a command.
     pub fn command(&self) -> Option<&Command> {
         match &self.kind {
             SubjectKind::Command(command) => Some(command),

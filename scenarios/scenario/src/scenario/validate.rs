@@ -19,7 +19,6 @@ pub(super) struct Problem {
 
 #[derive(Debug, Clone)]
 pub(super) enum Part<'a> {
-    /// A key of the section.
     Key(&'a str),
     Item(Item),
     /// A text that occurs in the section.

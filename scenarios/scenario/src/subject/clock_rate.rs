@@ -106,7 +106,7 @@ mod tests {
         OwnClock { rate, since_ns: mock_clock::now(), line: None }
     }
 
-    /// A program that cannot have a clock of its own is refused, with its name, before any process is started.
+    /// A program that cannot have a clock of its own is refused by name before any process is started.
     #[test]
     fn what_cannot_have_another_clock_is_refused_by_name() {
         let file = tempfile::Builder::new().suffix(".sh").tempfile().unwrap();

@@ -10,7 +10,7 @@ use std::process::Stdio;
 const SCRIPT: &str = include_str!("mounts.sh");
 /// The variable that tells the script that it runs for the second time, in another root folder.
 const SCRIPT_VARIABLE: &str = "LONGHAUL_MOUNTS";
-/// The program that creates the namespace. It belongs to util-linux, which every Linux distribution has.
+/// The program that creates the namespace. Every Linux distribution has `unshare`.
 const UNSHARE: &str = "unshare";
 
 /// The folders to mount for a program.

@@ -121,7 +121,7 @@ impl Pods {
         self.0.lock().crashes.drain(..).collect()
     }
 
-    /// The reason why the Pods can no longer be followed, `None` if they can.
+    /// The reason why the Pods can no longer be followed; `None` if they can.
     pub fn is_blind(&self) -> Option<String> {
         self.0.lock().blind.clone()
     }

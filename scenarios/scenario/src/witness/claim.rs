@@ -43,7 +43,6 @@ pub enum Counts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proof {
     pub revision: Revision,
-    /// The change of the object.
     pub change: Change,
 }
 

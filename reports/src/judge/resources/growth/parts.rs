@@ -37,8 +37,8 @@ pub(super) fn of(record: &Record, amount: &Amount) -> Vec<Part> {
     if parts.is_empty() { vec![Part { amount: amount.at(0..amount.t_s.len()) }] } else { parts }
 }
 
-/// The samples of each process that have gaps, from its warm-up to its end. Growth across a gap counts, although the
-/// parts on each side may be too short to decide.
+/// All samples of each life (a process after its warm-up) that has gaps. Growth across a gap counts, although the parts
+/// on each side may be too short to decide.
 pub(super) fn holed(record: &Record, amount: &Amount) -> Vec<Part> {
     let whole = |life: Life| {
         let within = amount.between(life.from_ms as f64 / 1000.0, life.to_ms as f64 / 1000.0);

@@ -84,7 +84,6 @@ pub enum Image {
     Archive(PathBuf),
     /// The run makes the image from one static program.
     Program {
-        /// The name of the image.
         name: &'static str,
         program: PathBuf,
         /// The ID of the user that the program runs as.
@@ -96,7 +95,6 @@ pub enum Image {
 pub struct ServicePort {
     pub namespace: String,
     pub name: String,
-    /// The port number of the Service.
     pub port: u16,
 }
 

@@ -17,7 +17,6 @@ const VALIDATING: &str = "ValidatingWebhookConfiguration";
 pub struct Configuration {
     /// Whether the configuration is a `MutatingWebhookConfiguration`.
     pub mutating: bool,
-    /// The whole configuration object.
     pub object: Value,
 }
 
