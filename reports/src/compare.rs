@@ -119,7 +119,6 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// The text for people.
     pub fn words(self) -> &'static str {
         match self {
             Self::Ran => "ran to the end",

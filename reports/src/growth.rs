@@ -107,13 +107,11 @@ pub enum Outcome {
 /// Why a series proves nothing about growth. The text follows "growth is not judged: ".
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum Why {
-    /// Too many samples of the series are missing.
     #[error("samples cover only {:.0} % of the time", 100.0 * covered)]
     Missing {
         /// The share of the time that the samples cover.
         covered: f64,
     },
-    /// The series has a gap as long as a block.
     #[error("there are no samples for {gap_s:.0} s")]
     Hole {
         /// The length of the gap, in seconds.
@@ -122,7 +120,6 @@ pub enum Why {
     /// The axis did not move: no objects or requests came.
     #[error("the events that it is judged against did not happen")]
     AxisStill,
-    /// The samples cannot be used for statistics.
     #[error("the samples are not usable: {0}")]
     Unusable(statistics::Error),
 }

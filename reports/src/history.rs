@@ -66,14 +66,12 @@ pub struct Measured {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A line is not a valid entry.
     #[error("read line {line} of the history: {source}; remove the line, or restore it from git")]
     Line {
         line: usize,
         #[source]
         source: serde_json::Error,
     },
-    /// An entry has the schema of another version.
     #[error("read line {line} of the history: it has the schema `{found}`, this build reads `{SCHEMA}`")]
     Schema {
         line: usize,

@@ -58,22 +58,16 @@ const VERDICT: Renderer =
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The record could not be read, or a file could not be written.
     #[error(transparent)]
     Record(#[from] record::Error),
-    /// The HTML file could not be made.
     #[error("render {}", file::HTML)]
     Html(#[from] askama::Error),
-    /// The JUnit file could not be made.
     #[error("render {}", file::JUNIT)]
     JUnit(#[from] quick_junit::SerializeError),
-    /// The metrics could not be written.
     #[error("render {}", file::OPENMETRICS)]
     OpenMetrics(#[from] std::fmt::Error),
-    /// The judgement could not be turned into JSON.
     #[error("render {} or {}", file::VERDICT, file::CTRF)]
     Json(#[from] serde_json::Error),
-    /// The summary of the CI job could not be appended.
     #[error("append the report to {path}")]
     Summary {
         path: String,

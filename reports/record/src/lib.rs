@@ -148,7 +148,6 @@ pub mod file {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file could not be written or read.
     #[error("{action} {}", path.display())]
     Io {
         /// The action that failed: `write`, `read` or `create`.
@@ -157,14 +156,12 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// A row could not be turned into JSON.
     #[error("write a row of {}", path.display())]
     Encode {
         path: PathBuf,
         #[source]
         source: serde_json::Error,
     },
-    /// A histogram could not be encoded.
     #[error("write a histogram to {}: {reason}", path.display())]
     Histogram { path: PathBuf, reason: String },
     /// A path of the record is not a regular file: reading a pipe or device may never end.
@@ -178,14 +175,12 @@ pub enum Error {
         /// Maximum number of bytes that the reader accepts.
         limit: u64,
     },
-    /// A file has more rows than any run writes.
     #[error("read {}: it has more than {limit} rows, the most that a run writes", path.display())]
     TooMany {
         path: PathBuf,
         /// Maximum number of rows that the reader accepts.
         limit: usize,
     },
-    /// A row has a time that no run reaches.
     #[error("read line {line} of {}: {time_ms} ms after the start is later than any run ends", path.display())]
     Time {
         path: PathBuf,
@@ -203,7 +198,6 @@ pub enum Error {
         /// The number of digits of the largest number.
         digits: usize,
     },
-    /// The path is not a run record.
     #[error("find a run record in {}: it has no {}", path.display(), file::MANIFEST)]
     NotARecord { path: PathBuf },
     /// The record was written by an older or newer build.
@@ -213,7 +207,6 @@ pub enum Error {
         /// The schema that the manifest names.
         found: String,
     },
-    /// A line other than the last one is not a valid row.
     #[error("read line {line} of {}", path.display())]
     Row {
         path: PathBuf,
@@ -222,7 +215,6 @@ pub enum Error {
         #[source]
         source: serde_json::Error,
     },
-    /// A line of the histogram log other than the last one is damaged.
     #[error("read line {line} of {}: {reason}", path.display())]
     HistogramRow {
         path: PathBuf,

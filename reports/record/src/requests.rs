@@ -166,7 +166,6 @@ pub struct RequestSummary {
     pub lost: u64,
 }
 
-/// The requests of a record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Requests {
     /// One row for each request, in the order of arrival.

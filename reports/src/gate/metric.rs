@@ -85,6 +85,7 @@ pub enum Scale {
     },
     /// By their difference, for values that may be zero.
     Difference {
+        /// The limit, in the metric's unit.
         limit: f64,
     },
 }

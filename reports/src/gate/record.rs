@@ -110,14 +110,12 @@ pub struct Record {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A line is not valid in this version of the schema.
     #[error("line {line} of {FILE} is not one of {SCHEMA}: {source}; judge it with the version that wrote it")]
     Line {
         /// The number of the line, from 1.
         line: usize,
         source: serde_json::Error,
     },
-    /// The first line is not the header.
     #[error("{FILE} does not begin with its header; name the folder that `longhaul gate --out` wrote")]
     Headless,
     #[error("{FILE} has more than {LINES_MAX} lines, the most that a gate writes")]

@@ -129,8 +129,7 @@ mod tests {
         judgement.findings.iter().find(|finding| finding.budget == budget).map(|finding| finding.verdict)
     }
 
-    /// A run passes if the harness does not grow, although the last hour has fewer samples. Samples that were kept for
-    /// their peaks do not count.
+    /// A flat run passes although its last hour has fewer samples. Samples that were kept for their peaks do not count.
     #[test]
     fn a_flat_harness_passes_and_a_leak_in_it_is_told() {
         let flat = judged(0);

@@ -134,8 +134,8 @@ fn parts() -> [(&'static str, &'static str, String); 11] {
     ]
 }
 
-/// The tables on documentation pages have the rows of the judges. `UPDATE_DOCS=1 cargo xtask test
-/// the_pages_have_the_rows` writes the tables again.
+/// The documentation has the tables of the judges. `UPDATE_DOCS=1 cargo xtask test the_pages_have_the_rows` writes them
+/// again.
 #[test]
 fn the_pages_have_the_rows_of_the_judges() {
     for (page, mark, written) in parts() {

@@ -38,7 +38,6 @@ pub(super) trait Section {
 
 /// The section, key and limit type of a rule, as its section's list gives them.
 pub(super) trait Placed {
-    /// The section with the rule's limit.
     type Section: Section;
     type Limit;
     /// The key of the limit in its section. A finding names section and key, with a dot between.
@@ -91,7 +90,6 @@ impl Row {
 /// Identifies the rule, or the condition of validity, of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Name {
-    /// The judge that the finding names.
     pub judge: &'static str,
     pub section: &'static str,
     pub key: &'static str,

@@ -24,15 +24,13 @@ pub enum CsvError {
     /// Neither a table nor a series has this name.
     #[error("there is no series {name:?} in this record: `--csv list` names those that there are")]
     Unknown {
+        /// The requested name.
         name: String,
     },
-    /// The CSV could not be written.
     #[error("write CSV")]
     Write(#[from] csv::Error),
-    /// The CSV could not be written.
     #[error("write CSV")]
     Flush(#[from] std::io::Error),
-    /// A row could not be read as columns.
     #[error("turn a row into columns")]
     Row(#[from] serde_json::Error),
 }

@@ -295,7 +295,6 @@ pub enum ControlPlaneKind {
 }
 
 impl ControlPlaneKind {
-    /// The name of the kind in a scenario file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mock => "mock",

@@ -77,7 +77,6 @@ pub enum Error {
         /// The program's name in the scenario.
         program: String,
     },
-    /// The program exists but could not be started.
     #[error("the subject's program `{program}` could not be started: {source}; {remedy}")]
     Start {
         /// The program's name in the scenario.
@@ -85,13 +84,11 @@ pub enum Error {
         source: std::io::Error,
         remedy: &'static str,
     },
-    /// This machine does not let a program have its own mounts.
     #[error(
         "`mounts` of the subject needs a mount namespace, and this machine makes none: {0}; run as root, allow unprivileged user namespaces, \
          or leave `mounts` out"
     )]
     Mounts(String),
-    /// The file for the subject's output cannot be written.
     #[error("the subject's log {path} could not be written: {source}")]
     Log { path: PathBuf, source: std::io::Error },
 }

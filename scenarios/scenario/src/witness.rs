@@ -271,12 +271,10 @@ impl Reporter {
 }
 
 impl Tally {
-    /// Number of lines with observations.
     pub fn lines(&self) -> u64 {
         self.lines.load(Ordering::Relaxed)
     }
 
-    /// Number of unreadable lines.
     pub fn malformed(&self) -> u64 {
         self.malformed.load(Ordering::Acquire)
     }

@@ -19,7 +19,7 @@ fn fired(example: &Example) -> Vec<String> {
     crossed.map(|finding| format!("{} {}", finding.budget, finding.verdict.word())).collect()
 }
 
-/// A name, a change that damages a row of alerts, and all findings that must not pass afterwards.
+/// A name, a change that damages a row of alerts, and all findings that must then not pass.
 type Planted = (&'static str, fn(&mut AlertsRow), &'static [&'static str]);
 
 const PLANTED: [Planted; 4] = [

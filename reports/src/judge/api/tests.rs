@@ -31,7 +31,7 @@ fn fired(example: &Example) -> Vec<String> {
     crossed.map(|finding| format!("{} {}", finding.budget, finding.verdict.word())).collect()
 }
 
-/// A name, a change that damages a row of calls, and all findings that must not pass afterwards.
+/// A name, a change that damages a row of calls, and all findings that must then not pass.
 type Planted = (&'static str, fn(&mut CallsRow), &'static [&'static str]);
 
 const PLANTED: [Planted; 8] = [

@@ -16,9 +16,9 @@ pub(super) const PACE: Name = condition("pace");
 /// The largest lateness of churn, in milliseconds. Later churn takes too much of the time of at least 5 s that the
 /// subject has for an observation.
 const CHURN_LATE_MS: u64 = 2500;
-/// The longest interval without a stall, in milliseconds. The harness writes a row every 5 s. If an interval takes
-/// longer than 10 s, the harness stood still for as long as the shortest deadline of an observation. Observations of
-/// that time were read late, or are missing because of the stall.
+/// The longest interval without a stall, in milliseconds. The harness writes a row every 5 s. In a longer interval the
+/// harness stood still for as long as the shortest deadline of an observation. Observations of that time were read
+/// late, or are missing because of the stall.
 const INTERVAL_MS_MAX: u64 = 10_000;
 const REMEDY: &str = "run it again on a quieter machine, or with fewer `--jobs`";
 

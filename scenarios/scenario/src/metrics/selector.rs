@@ -56,7 +56,6 @@ pub struct Labelled<'a>(Point<'a>);
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 impl<'a> Labelled<'a> {
-    /// The selected series of a page.
     pub fn of(page: &'a str, selector: &Selector) -> impl Iterator<Item = Result<Self, String>> {
         exposition::points(page).filter_map(move |point| match point {
             Ok(point) => selector.is_of(&point).then_some(Ok(Self(point))),

@@ -43,7 +43,6 @@ pub fn bug_names() -> impl Iterator<Item = &'static str> {
     BUGS.iter().map(|(name, _)| *name)
 }
 
-/// The text of one scenario.
 pub fn text(name: &str) -> Option<&'static str> {
     SCENARIOS.iter().chain(STAGES).chain(BUGS).find(|(known, _)| *known == name).map(|(_, text)| *text)
 }

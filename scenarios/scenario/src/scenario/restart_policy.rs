@@ -45,14 +45,12 @@ pub struct BackOff {
 pub struct Delays {
     /// Delay before the second restart.
     pub initial: Duration,
-    /// The longest delay.
     pub max: Duration,
     /// After a process has run this long, the delays begin again.
     pub reset_after: Duration,
 }
 
 impl Restart {
-    /// The value in a scenario file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Always => "always",

@@ -72,8 +72,7 @@ fn first(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    /// A folder can be mounted at a path that exists, at a path of which only the parent exists, and at a path of which
-    /// neither exists.
+    /// A folder can be mounted where the path exists, where only its parent exists, and where neither exists.
     #[test]
     fn a_program_alone_finds_what_is_mounted() {
         if let Err(why) = Mounts::check() {

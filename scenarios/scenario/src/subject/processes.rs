@@ -40,7 +40,6 @@ pub struct Own {
 pub struct Exit {
     /// The index of the process among the processes of the subject, from 0.
     pub index: usize,
-    /// The name of the process, if there are several.
     pub name: Option<String>,
     /// The exit status. `None` for a process with another parent, because only the parent learns the status.
     pub status: Option<ExitStatus>,

@@ -1,9 +1,9 @@
 //! Chooses the series that judges the growth of memory, heap or resident set, and writes a text about the other series.
 //!
 //! Owns the choice between heap and resident set. If the subject reports often enough the memory that its allocator or
-//! runtime uses, this heap decides. A leak shows in the heap before the resident set grows, and the heap does not
-//! contain memory that an allocator only retains. But memory leaks outside of the heap too. So a flat heap excuses a
-//! growing resident set only if an allocator can be the reason.
+//! runtime uses, this heap decides. A leak shows in the heap before the resident set grows, and does not contain memory
+//! that an allocator only retains. But memory leaks outside of the heap too. So a flat heap excuses a growing resident
+//! set only if an allocator can be the reason.
 
 use super::amount::Amount;
 use super::decide::{Decided, Limit, decide, size_of_bytes};

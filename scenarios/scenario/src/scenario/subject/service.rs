@@ -191,7 +191,6 @@ pub struct Wiring {
 /// The addresses of an additional process of the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Other {
-    /// The address that the process listens on.
     pub listens: SocketAddr,
     /// The address at which other processes reach this process.
     pub asked: SocketAddr,
