@@ -113,7 +113,7 @@ pub struct Figure {
     pub unit: Unit,
     /// Whether a smaller value is better, so that subjects are ranked.
     pub ranked: bool,
-    /// How the figure's interval is computed, as text for people.
+    /// How the figure's interval is computed, for people.
     interval: &'static str,
     read: Read,
 }
