@@ -24,7 +24,7 @@ mod long_run;
 use long_run::{HOUR_MS, Latencies, Run};
 
 const HOUR: Run = Run { length_ms: HOUR_MS, peak_ms: 0 };
-/// The time range of the latencies that are written from the start.
+/// The first half of the hour, in milliseconds.
 const FIRST: Range<u64> = 0..HOUR_MS / 2;
 const REST: Range<u64> = HOUR_MS / 2..HOUR_MS;
 

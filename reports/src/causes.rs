@@ -1,9 +1,9 @@
 //! Causes of anomalies, each in one sentence, with the next step for the user.
 //!
-//! Owns the list of causes with their remedies, and the rules by which the facts of an anomaly show a cause. The rules
-//! are pure functions of the record. They claim no more than the facts show. If the control plane does not record what
-//! it sent, neither subject nor control plane is blamed. A cause is named only if recorded requests or sent events
-//! prove it.
+//! Owns the list of causes with their remedies, and the rules that find the cause of an anomaly from its recorded
+//! facts. The rules are pure functions of the record. They claim no more than the facts show. If the control plane does
+//! not record what it sent, neither subject nor control plane is blamed. A cause is named only if recorded requests or
+//! sent events prove it.
 //!
 //! `history` reads an anomaly's evidence, `conduct` the subject's behaviour in the whole run. `proven` finds the causes
 //! that take precedence. `unreported` explains missed and late versions, `misreported` observations that should not
@@ -42,7 +42,7 @@ pub struct Facts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explained {
     pub cause: Cause,
-    /// The explanation, without a full stop: `sent on watch 3 at 4.01 s, never reported`.
+    /// The explanation of the anomaly, without a full stop: `sent on watch 3 at 4.01 s, never reported`.
     pub sentence: String,
 }
 
@@ -50,20 +50,20 @@ pub struct Explained {
 #[derive(Debug)]
 pub struct Group<'a> {
     pub cause: Cause,
-    /// The anomalies with their sentences, in the order of the record.
+    /// The anomalies of the group, each with its explanation, in the order of the record.
     pub rows: Vec<(&'a AnomalyRow, String)>,
 }
 
 /// The groups of anomalies, in the order in which a report shows them.
 #[derive(Debug, Default)]
 pub struct Summary<'a> {
-    /// The groups: first causes that break a promise of the API, then by frequency.
+    /// The groups, sorted: first those with a broken promise of the API, then by number of anomalies.
     pub groups: Vec<Group<'a>>,
-    /// Anomalies that were counted and have no row in the record.
+    /// Number of anomalies that were counted but have no row in the record.
     pub unnamed: u64,
 }
 
-/// Groups that a report shows first.
+/// Number of groups that a report shows first.
 const FIRST: usize = 3;
 
 impl Facts {

@@ -2,9 +2,9 @@
 //! why a subject is behind.
 //!
 //! Owns the result ([`Comparison`]) and its pure computation from judged records. A comparison has no winner. Each
-//! figure has ranks of its own, only between subjects whose intervals do not overlap (`rank`); the reader decides which
-//! figures matter. A subject that died or never began has a row with its known facts and no rank, because its figures
-//! are of another length.
+//! figure has ranks of its own, only between subjects whose intervals do not overlap (module `rank`). The reader
+//! decides which figures matter. A subject that died or never began has a row with its known facts and no rank, because
+//! its figures are of another length.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ pub struct Entrant {
     pub failure: Option<String>,
 }
 
-/// Facts common to all subjects.
+/// Facts of a comparison that are common to all subjects.
 #[derive(Debug, Clone, Default)]
 pub struct About {
     pub scenario: String,
@@ -94,7 +94,7 @@ pub struct FigureHead {
     pub key: String,
     /// The figure's name for people.
     pub name: String,
-    /// The group of figures to which it belongs.
+    /// The group to which the figure belongs.
     pub group: Group,
     /// The unit of the figure's values.
     pub unit: Unit,
@@ -119,7 +119,6 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// The text for people.
     pub fn words(self) -> &'static str {
         match self {
             Self::Ran => "ran to the end",
@@ -238,7 +237,7 @@ fn row(entrant: &Entrant) -> Row {
     }
 }
 
-/// Combines the readings of several rounds: the median, and the range of their intervals.
+/// Combines the readings of a figure in several rounds: the median of the values, and the range of their intervals.
 fn cell(readings: &[Reading]) -> Option<Cell> {
     let values: Vec<f64> = readings.iter().map(|reading| reading.value).collect();
     if values.is_empty() {
@@ -278,7 +277,7 @@ fn fate(entrant: &Entrant) -> Fate {
     if entrant.failure.is_some() { worst.max(Fate::BrokenOff) } else { worst }
 }
 
-/// A fact of a run, as a text for comparison.
+/// A fact of a run as text, by which runs are checked for equal conditions.
 type Fact = fn(&Manifest) -> String;
 
 /// The conditions in which runs differ although they should be equal. Such runs are not comparable.

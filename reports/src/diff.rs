@@ -14,9 +14,10 @@ use crate::record::{Manifest, Phase, Process, Record, quantile_us, tag};
 use crate::statistics::quantile::median;
 
 pub const SCHEMA: &str = "longhaul.diff/v1";
-/// The most differing settings that are listed. Two scenarios with more differences have little in common.
+/// Maximum number of differing settings that the comparison lists. Two scenarios with more differences have little in
+/// common.
 const DIFFERENCES_MAX: usize = 100;
-/// Characters that are kept of a setting's value.
+/// Number of characters that are kept of a setting's value.
 const VALUE_CHARS: usize = 120;
 
 /// The result of comparing two runs.
@@ -154,7 +155,7 @@ fn budgets(a: &Judgement, b: &Judgement) -> Vec<BudgetPair> {
     names.into_iter().map(|name| BudgetPair { budget: name.clone(), a: cell(a, name), b: cell(b, name) }).collect()
 }
 
-/// A sampled value whose median is a figure: name, unit, and how to read it.
+/// A sampled value of the process whose median is a figure: name, unit, and how to read it.
 type Column = (&'static str, Unit, fn(&Process) -> u64);
 
 /// The figures of both runs, in the order of the table.
@@ -229,7 +230,7 @@ pub(crate) fn measured(record: &Record) -> Vec<(String, Unit, f64)> {
     figures
 }
 
-/// Quantiles of each kind of latency that the run has.
+/// Quantiles of each kind of latency that the run measured, with their names and units.
 #[expect(clippy::cast_precision_loss, reason = "figures for people, not sums")]
 fn latencies(record: &Record) -> Vec<(String, Unit, f64)> {
     let mut figures = Vec::new();

@@ -1,4 +1,4 @@
-//! The example record of the crate `record`, judged.
+//! Judges the example record of the crate `record`, for tests.
 
 pub use record::example::*;
 

@@ -7,13 +7,13 @@ pub const PASS: u8 = 0;
 pub const FAIL: u8 = 1;
 /// There is too little data; the report says how much more is needed.
 pub const INCONCLUSIVE: u8 = 2;
-/// The run itself cannot be trusted; the report says why.
+/// The run cannot be trusted; the report says why.
 pub const INVALID: u8 = 3;
 /// A bad scenario file or bad arguments; nothing was started. As `EX_USAGE` of sysexits.
 pub const USAGE: u8 = 64;
 /// A required program is missing; nothing was started. As `EX_UNAVAILABLE` of sysexits.
 pub const UNAVAILABLE: u8 = 69;
-/// The tool itself failed. As `EX_SOFTWARE` of sysexits.
+/// The tool failed because of an internal error. As `EX_SOFTWARE` of sysexits.
 pub const SOFTWARE: u8 = 70;
 /// Stopped at once by a second Ctrl-C: 128 + SIGINT, as a shell reports it.
 pub const ABORTED: u8 = 130;

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use crate::record::{Events, Record, file};
 use crate::{gate, history, judge, outside, render};
 
-/// The files that the bytes can contain. A byte selects a file by its number, from 1.
+/// The files of a record that the fuzzed bytes can contain. A byte selects a file by its number, from 1.
 pub const FILES: [&str; 13] = [
     file::MANIFEST,
     file::INTERVALS,
@@ -32,14 +32,15 @@ pub const FILES: [&str; 13] = [
 /// The separator between files. No text file contains this byte.
 pub const BETWEEN: u8 = 0;
 
-/// The folder in which records are written and read: one for each process and thread.
+/// The folder for the fuzzed records: one for each process and thread.
 fn folder() -> PathBuf {
     static BASE: LazyLock<PathBuf> =
         LazyLock::new(|| std::env::temp_dir().join(format!("longhaul-reports-fuzz-{}", std::process::id())));
     BASE.join(format!("{:?}", std::thread::current().id()))
 }
 
-/// Reads and renders a record of several files. Each file follows the byte with its number.
+/// Reads and renders a record of several files. In the bytes, a byte with the number of a file precedes the file's
+/// contents.
 pub fn record(bytes: &[u8]) {
     with(files(bytes), |dir| {
         // A refusal has a reason of one line.
@@ -57,7 +58,7 @@ fn files(bytes: &[u8]) -> impl Iterator<Item = (&'static str, &[u8])> {
     })
 }
 
-/// Reads and renders a record of `latency.hlog` and a manifest.
+/// Reads and renders a record with a manifest and the file `latency.hlog`.
 pub fn latency(manifest: &[u8], bytes: &[u8]) {
     with([(file::MANIFEST, manifest), (file::LATENCY, bytes)], |dir| {
         if let Ok(record) = Record::open(dir) {
@@ -66,12 +67,12 @@ pub fn latency(manifest: &[u8], bytes: &[u8]) {
     });
 }
 
-/// Reads compressed commits and observations.
+/// Reads fuzzed bytes as compressed commits and observations.
 pub fn events(bytes: &[u8]) {
     with([(file::COMMITS, bytes), (file::OBSERVATIONS, bytes)], |dir| drop(Events::open(dir)));
 }
 
-/// Reads and judges the record of a gate.
+/// Reads and judges fuzzed bytes as the record of a gate.
 pub fn slices(bytes: &[u8]) {
     let Ok(record) = gate::Record::read(&String::from_utf8_lossy(bytes)) else { return };
     let judgement = gate::judge(&record);
@@ -82,7 +83,7 @@ pub fn slices(bytes: &[u8]) {
     render::gate_html(&record, &judgement).unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// Reads and renders a history of gates or runs.
+/// Reads and renders fuzzed bytes as a history of gates or runs.
 pub fn lines(bytes: &[u8]) {
     let Ok(entries) = history::read(&String::from_utf8_lossy(bytes)) else { return };
     for scenario in history::scenarios(&entries) {
@@ -200,7 +201,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
-        /// However a record is changed, it is either refused with a reason or shown.
+        /// However the test changes a record, the record is either refused with a reason or shown.
         #[test]
         fn a_changed_record_is_refused_or_shown(
             which in 0..2_usize,

@@ -3,8 +3,8 @@
 //! Owns the method, from the order of the slices to the verdict. The method is pure: measurements are given as
 //! [`Slice`]s, and judging the same slices again gives the same verdict. Decision 043 describes the method:
 //!
-//! 1. Both builds run at the same time on one machine, and one of them is under load. Slices of load alternate in the
-//!    order ABBA or BAAB, which the seed chooses for each block ([`order`]).
+//! 1. Both builds run at the same time on one machine, and at each time one of them is under load. Slices of load
+//!    alternate in the order ABBA or BAAB, which the seed chooses for each block ([`order`]).
 //! 2. If the machine was under more pressure than usual in a slice, the slice and its partner are dropped
 //!    ([`pressure`]), and both are played again.
 //! 3. Two neighbouring slices are a pair. A pair compares B with A by the logarithm of their ratio ([`pairs`]).

@@ -21,37 +21,39 @@ pub use shape::Step;
 pub use warm_up::WarmUp;
 
 pub const CONFIDENCE: f64 = 0.95;
-/// Confidence for late growth, which prevents a pass. Late growth is searched for only after the whole run has passed.
+/// The confidence of late growth, which prevents a pass. The judge searches for late growth only after the whole run
+/// has passed.
 const LATE_CONFIDENCE: f64 = 0.99;
 /// Confidence of each bound of the slopes of both halves. Growth has levelled off only if these bounds do not overlap;
 /// together their confidence is about 96 %.
 const BEND_CONFIDENCE: f64 = 0.9;
-/// If the lower bound of a slope is this many budgets, the result is a failure even if the series was never steady.
+/// If the lower bound of a slope is at least this many budgets, the result is a failure even if the series was never
+/// steady.
 const FAR: f64 = 10.0;
-/// For such a failure, the second half must grow by this share of the first half's growth. Slower growth may belong to
-/// a warm-up that is not over.
+/// For a failure of a series that was never steady, the second half must grow by this share of the first half's growth.
+/// Slower growth may belong to a warm-up that is not over.
 const UNBROKEN: f64 = 0.6;
-/// A start or a step does not matter to the verdict if it gains less than this share of the growth that the budget
+/// A warm-up or a step does not matter to the verdict if it gains less than this share of the growth that the budget
 /// allows for the whole run.
 const MATTERS: f64 = 0.25;
-/// The least share of the scatter that is assumed to remain after subtracting a parabola.
+/// The least share of the scatter that is assumed to remain after subtracting a fitted parabola.
 const SCATTER_LEFT_LEAST: f64 = 0.1;
 /// The share of the time that samples must cover for any verdict.
 const COVERED_LEAST: f64 = 0.9;
-/// The longest time that one sample covers, in usual distances between samples.
+/// The longest time that one sample covers, in multiples of the usual time between samples.
 const REACH: f64 = blocks::REACH;
 /// Gaps up to this length, in seconds, are bridged. A busy machine sometimes delays a reader for some seconds, and in a
 /// run of a minute each such gap would split the series.
 const BRIDGED_S: f64 = 15.0;
-/// The share of the time that samples must still cover if gaps are bridged.
+/// The share of the time that samples must still cover if short gaps are bridged.
 const BRIDGED_COVERED_LEAST: f64 = 0.8;
-/// The share of the time that samples must cover if only a failure is decided.
+/// The share of the time that samples must cover if only a failure can be the result.
 const HOLED_COVERED_LEAST: f64 = 0.5;
 /// The share of the planned length that a pass needs: half of a run does not have the power of the plan. A failure does
 /// not need the planned length.
 const PLANNED_LEAST: f64 = 0.9;
-/// How many times narrower than its distance from the budget an interval must be for a decision in four of five runs:
-/// `1 + 0.84 / 1.64`.
+/// How many times smaller than the distance between slope and budget the half width of an interval must be for a
+/// decision in four of five runs: `1 + 0.84 / 1.64`.
 const POWER: f64 = 1.51;
 /// The greatest half width, in budgets, of an interval that can pass. If noise alone makes slopes of many budgets, one
 /// in twenty runs falls steeply by chance.
@@ -105,13 +107,11 @@ pub enum Outcome {
 /// Why a series proves nothing about growth. The text follows "growth is not judged: ".
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum Why {
-    /// Too many samples of the series are missing.
     #[error("samples cover only {:.0} % of the time", 100.0 * covered)]
     Missing {
         /// The share of the time that the samples cover.
         covered: f64,
     },
-    /// The series has a gap as long as a block.
     #[error("there are no samples for {gap_s:.0} s")]
     Hole {
         /// The length of the gap, in seconds.
@@ -120,12 +120,11 @@ pub enum Why {
     /// The axis did not move: no objects or requests came.
     #[error("the events that it is judged against did not happen")]
     AxisStill,
-    /// The samples cannot be used for statistics.
     #[error("the samples are not usable: {0}")]
     Unusable(statistics::Error),
 }
 
-/// Features of the series' shape.
+/// Features of the shape of a series.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Shape {
     /// The series grew at first and then stopped growing.
@@ -291,8 +290,8 @@ impl Steady {
         }
     }
 
-    /// Whether the second half alone grows far faster than the budget and has not slowed down. Then the end of the
-    /// warm-up does not matter.
+    /// Whether the second half of the series alone grows far faster than the budget and has not slowed down. Then the
+    /// end of the warm-up does not matter.
     fn is_far_above(&self, budget: f64) -> bool {
         let half = self.values.len() / 2;
         let first = self.slope(0..half, LATE_CONFIDENCE);
@@ -455,7 +454,7 @@ impl Sampled {
         Self { reach_s, covered, gap_s: distances.iter().copied().fold(0.0, f64::max) }
     }
 
-    /// Whether the gaps are short and few enough to be bridged.
+    /// Whether the gaps between samples are short and few enough to be bridged.
     fn is_bridged(&self) -> bool {
         self.gap_s <= BRIDGED_S && self.covered >= BRIDGED_COVERED_LEAST
     }
@@ -479,13 +478,13 @@ fn untrustworthy(series: &Series<'_>) -> Option<Why> {
     })
 }
 
-/// Why growth cannot be judged: the axis does not move. None if it moves.
+/// Why growth cannot be judged if the axis does not move. None if the axis moves.
 fn still(series: &Series<'_>) -> Option<Why> {
     let moved = series.axis.last().zip(series.axis.first()).is_some_and(|(last, first)| last > first);
     (!moved).then_some(Why::AxisStill)
 }
 
-/// The outcome if no slope can be computed.
+/// The outcome for a series whose slope cannot be computed.
 fn unfit(question: &Question<'_>, error: statistics::Error, nature: Option<Nature>) -> Outcome {
     let planned_s = nature.and_then(|nature| length::needed_s(nature.sigma, nature.tau_s, per_second(question)));
     match error {
@@ -502,7 +501,7 @@ fn per_second(question: &Question<'_>) -> f64 {
     question.budget * rate(&question.series)
 }
 
-/// How far the axis moves in a second.
+/// How far the axis (time, objects or requests) moves in a second.
 fn rate(series: &Series<'_>) -> f64 {
     let moved = series.axis.last().zip(series.axis.first()).map_or(0.0, |(last, first)| last - first);
     moved / series.span_s()

@@ -17,13 +17,14 @@ use crate::statistics::quantile::median;
 
 /// The schema of an [`Entry`].
 pub const SCHEMA: &str = "longhaul.history/v1";
-/// The most runs in one file: one an hour for ten years.
+/// Maximum number of runs in one history file: one an hour for ten years.
 pub const ENTRIES_MAX: usize = 100_000;
-/// The fewest runs of a level: a single run that stands out is no change.
+/// The fewest runs with which a level counts as new: a single run that stands out is no change.
 const LEVEL_LEAST: usize = 3;
-/// The least size of a change, in usual differences between neighbouring runs, for each doubling of the number of runs.
+/// The least size of a change of level, in usual differences between neighbouring runs, for each doubling of the number
+/// of runs.
 const PENALTY: f64 = 3.0;
-/// The least size of a change that is reported, as a share of the level, however certain it is.
+/// The least size of a change of level that is reported, as a share of the level, however certain the change is.
 const SHARE_LEAST: f64 = 0.02;
 
 /// One run in the history.
@@ -65,14 +66,12 @@ pub struct Measured {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A line is not a valid entry.
     #[error("read line {line} of the history: {source}; remove the line, or restore it from git")]
     Line {
         line: usize,
         #[source]
         source: serde_json::Error,
     },
-    /// An entry has the schema of another version.
     #[error("read line {line} of the history: it has the schema `{found}`, this build reads `{SCHEMA}`")]
     Schema {
         line: usize,
@@ -168,7 +167,7 @@ pub fn scenarios(entries: &[Entry]) -> BTreeSet<&str> {
 }
 
 /// The figures of one scenario over time, by name, with their changes of level. Invalid runs are left out, because
-/// their measurements are not comparable. Of more than [`VALUES_MAX`] runs the newest are used.
+/// their measurements are not comparable. If a scenario has more than [`VALUES_MAX`] runs, the newest are used.
 pub fn series(entries: &[Entry], scenario: &str) -> Vec<Series> {
     let mut runs: Vec<&Entry> =
         entries.iter().filter(|entry| entry.name == scenario && entry.verdict != Verdict::Invalid).collect();
@@ -196,7 +195,7 @@ fn one(name: &str, runs: &[&Entry]) -> Option<Series> {
     Some(Series { figure: name.to_owned(), unit, changes: changes(&values), points })
 }
 
-/// The changes of level that stand out of the scatter of the values.
+/// The changes of level that are larger than the scatter of the values.
 fn changes(values: &[f64]) -> Vec<Change> {
     if values.len() < 2 * LEVEL_LEAST {
         return Vec::new();

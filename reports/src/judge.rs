@@ -1,9 +1,9 @@
 //! Judges derive a verdict from the facts of a run record.
 //!
-//! Owns the verdict and the rules by which findings add up to it. A judge is a function from [`Record`] to findings, in
-//! a file of its own. Judges read nothing else, so judging an old record again gives the same verdict.
+//! Owns the verdict and the rules by which findings add up to it. Each judge is a function from [`Record`] to findings,
+//! in a file of its own. Judges read nothing else, so judging an old record again gives the same verdict.
 //!
-//! The verdict is fail if a budget is broken whose facts are complete, whatever else is undecided. Otherwise it is
+//! If a budget is broken whose facts are complete, the verdict is fail, whatever else is undecided. Otherwise it is
 //! invalid if no judged budget can be trusted. Otherwise it is inconclusive if a budget could not be decided *or none
 //! was judged*. Only in the remaining case it is pass. If a condition of validity is not met, `doubt.rs` decides which
 //! budgets become undecided.
@@ -75,7 +75,7 @@ const JUDGES: [Judge; 16] = [
     validity::judge,
 ];
 
-/// The schema of a judgement, as in `verdict.json`.
+/// The version of the schema of a judgement, as `verdict.json` names it.
 pub const SCHEMA: &str = "longhaul.verdict/v1";
 
 /// The verdict on a run. In a summary, later variants of the list take precedence over earlier ones.
@@ -142,7 +142,7 @@ pub struct Judgement {
     pub notes: Vec<String>,
 }
 
-/// The text after a limit that the scenario does not set.
+/// The text that follows a limit in a finding if the scenario does not set this limit.
 const BY_DEFAULT: &str = ", by default";
 
 /// Collects the findings of one record.
@@ -240,7 +240,7 @@ fn reason(verdict: Verdict, findings: &[Finding]) -> String {
     }
 }
 
-/// The facts that a witness does not report, as text.
+/// The facts that a witness does not report, as part of a sentence.
 fn of_sights(sights: &[Sight]) -> String {
     sights.iter().map(Sight::to_string).collect::<Vec<_>>().join(" and not ")
 }
@@ -267,7 +267,7 @@ impl Verdict {
 }
 
 impl Judgement {
-    /// Findings that are not a pass; those that decide the verdict come first.
+    /// Findings that are not a pass, in order: findings that decide the verdict come first.
     pub fn crossed(&self) -> Vec<&Finding> {
         let mut crossed: Vec<_> = self.findings.iter().filter(|finding| finding.verdict != Verdict::Pass).collect();
         crossed.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
@@ -308,8 +308,8 @@ impl Findings {
         Pushed(self.judged.last_mut().map(|(_, finding)| finding))
     }
 
-    /// Adds a finding about a number of objects. The finding fails if there are too many, and is undecided if some
-    /// objects were not seen.
+    /// Adds a finding about a number of objects. The finding fails if the number is above its limit, and is undecided
+    /// if the harness did not see some objects.
     fn push_counted(&mut self, name: Name, (number, limit): (u64, u64), unread: Option<&str>, text: String) {
         let (observed, shown) = (crate::words::counted(number, "object"), crate::words::count(limit));
         match unread {
@@ -324,7 +324,7 @@ impl Findings {
         }
     }
 
-    /// Runs a judge and marks its limits as defaults, because the scenario does not set them.
+    /// Runs a judge on limits that the scenario does not set, and marks these limits as defaults.
     fn unasked(&mut self, judge: impl FnOnce(&mut Self)) {
         let before = self.judged.len();
         judge(self);
@@ -348,7 +348,7 @@ impl Findings {
         self.unjudged.push((name, lacks.to_vec()));
     }
 
-    /// Adds one note about all default limits that were not judged.
+    /// Adds one note to the report about all default limits that were not judged.
     fn tell_unjudged(&mut self, record: &Record) {
         if self.unjudged.is_empty() {
             return;

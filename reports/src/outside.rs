@@ -1,5 +1,5 @@
-//! Escapes text from outside so that it is only displayed: in Markdown, in cells of a spreadsheet, and on one line of a
-//! terminal.
+//! Escapes text from outside so that a program displays it and does not act on it: in Markdown, in cells of a
+//! spreadsheet, and on one line of a terminal.
 //!
 //! A record may come from an untrusted source, and so may its names, messages and log lines. This module owns the
 //! escaping of text that could mention a person, become a link, a table or a formula, or change the writing direction.
@@ -10,11 +10,11 @@ use std::fmt::Write as _;
 pub use record::is_hidden;
 
 /// Text that is put into the middle of a possible mention, reference or link. GitHub searches the displayed text for
-/// them, so an entity alone prevents nothing.
+/// mentions, so an HTML entity alone prevents nothing.
 const APART: &str = "&#8203;";
 
-/// Escapes a text for one line: line ends and tabs become spaces, and other hidden characters are shown by their
-/// number.
+/// Escapes a text for one line: line ends and tabs become spaces, and other hidden characters are shown by their code
+/// point.
 pub(crate) fn line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     text.chars().for_each(|c| plain(c, &mut out));

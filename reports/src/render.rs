@@ -48,7 +48,7 @@ struct Renderer {
 /// The renderers, in the order in which their files are written.
 const RENDERERS: [Renderer; 6] = [VERDICT, html::ROW, markdown::ROW, junit::ROW, ctrf::ROW, openmetrics::ROW];
 
-/// The names of the reports in a run's directory, and the purpose of each.
+/// The names of the reports in a run's directory, and the purpose of each report.
 pub fn reports() -> impl Iterator<Item = (&'static str, &'static str)> {
     RENDERERS.iter().map(|renderer| (renderer.file, renderer.doc))
 }
@@ -58,22 +58,16 @@ const VERDICT: Renderer =
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The record could not be read, or a file could not be written.
     #[error(transparent)]
     Record(#[from] record::Error),
-    /// The HTML file could not be made.
     #[error("render {}", file::HTML)]
     Html(#[from] askama::Error),
-    /// The JUnit file could not be made.
     #[error("render {}", file::JUNIT)]
     JUnit(#[from] quick_junit::SerializeError),
-    /// The metrics could not be written.
     #[error("render {}", file::OPENMETRICS)]
     OpenMetrics(#[from] std::fmt::Error),
-    /// The judgement could not be turned into JSON.
     #[error("render {} or {}", file::VERDICT, file::CTRF)]
     Json(#[from] serde_json::Error),
-    /// The summary of the CI job could not be appended.
     #[error("append the report to {path}")]
     Summary {
         path: String,
@@ -82,7 +76,7 @@ pub enum Error {
     },
 }
 
-/// Judges the record in a directory again and writes every report into the directory.
+/// Judges the record in a run's directory again, and writes every report into this directory.
 pub fn write_all(dir: &Path) -> Result<Judgement, Error> {
     let record = Record::open(dir)?;
     let judgement = judge(&record);
@@ -105,7 +99,7 @@ pub fn write_reports(dir: &Path, record: &Record, judgement: &Judgement) -> Resu
     Ok(())
 }
 
-/// The names of the files that are written, for the help of a command.
+/// The names of the report files, as text for the help of a command.
 pub fn files() -> String {
     let lines: Vec<String> =
         RENDERERS.iter().map(|renderer| format!("  {:13} {}", renderer.file, renderer.doc)).collect();

@@ -1,6 +1,6 @@
 //! The contents of the HTML report about a test suite that ran against the mock control plane with faults.
 //!
-//! Owns only the types of these facts. `longhaul envtest` fills them in; this module judges nothing.
+//! Owns only the types of the facts in the report. `longhaul envtest` fills the values in; this module judges nothing.
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ pub struct Suite {
     pub outcome: Outcome,
     pub command: String,
     pub sentence: String,
-    /// Further facts for the reader, the most important first.
+    /// Sentences with further facts for the reader, the most important first.
     pub story: Vec<String>,
-    /// The faults, drawn or from a file: `chaos, order`.
+    /// The faults of the run, drawn from a seed or read from a file: `chaos, order`.
     pub faults: String,
     pub seed: u64,
     /// When the run started, as text.
@@ -24,7 +24,7 @@ pub struct Suite {
     pub hits: Vec<Hit>,
     /// Counts of requests and writes, by time ranges.
     pub stretches: Vec<Stretch>,
-    /// Lists of names with a count for each.
+    /// Tables of names with a count for each name.
     pub tables: Vec<Table>,
     /// The smallest RBAC roles that the suite needs, as YAML.
     pub roles: Vec<String>,
@@ -61,7 +61,7 @@ pub struct Test {
     pub conflicts: usize,
     /// Hits of faults while the test ran, at most twenty.
     pub hits: Vec<String>,
-    /// The hits while the test ran, counted by fault: `event-delayed 14 times`.
+    /// The number of hits while the test ran, for each fault: `event-delayed 14 times`.
     pub met: String,
 }
 
@@ -73,7 +73,7 @@ pub struct Hit {
     pub detail: String,
 }
 
-/// Counts within a time range.
+/// Counts of requests and writes within a time range.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Stretch {
     /// The start of the time range, in milliseconds since the start of the suite.
@@ -87,19 +87,19 @@ pub struct Stretch {
     pub conflicts: u64,
 }
 
-/// A list of names with a count for each.
+/// A table of names with a count for each.
 #[derive(Debug, Clone)]
 pub struct Table {
     pub title: &'static str,
-    /// The column head of the names.
+    /// The head of the column with the names.
     pub what: &'static str,
-    /// The column head of the counts.
+    /// The head of the column with the counts.
     pub count: &'static str,
     pub rows: Vec<(String, String)>,
 }
 
 impl Outcome {
-    /// The outcome in one word, as the report shows it.
+    /// The outcome of the suite in one word, as the report shows it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -108,7 +108,7 @@ impl Outcome {
         }
     }
 
-    /// The CSS class that sets the outcome's colour.
+    /// The CSS class that sets the colour of the suite's outcome.
     pub fn class(self) -> &'static str {
         match self {
             Self::Passed => "pass",

@@ -22,7 +22,7 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// The most characters of a sentence where a report has one line for it. Longer sentences are cut.
+/// Maximum number of characters of a sentence for which a report has one line. Longer sentences are cut.
 const SENTENCE_MAX: usize = 270;
 
 pub fn first_sentence(text: &str) -> String {

@@ -1,4 +1,5 @@
-//! Tests that the committed JSON schemas equal those of the types. `LONGHAUL_UPDATE_SCHEMAS=1` writes them again.
+//! Tests that the committed JSON schemas equal the schemas that the Rust types generate. `LONGHAUL_UPDATE_SCHEMAS=1`
+//! writes them again.
 
 use std::path::PathBuf;
 

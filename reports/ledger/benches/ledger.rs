@@ -1,5 +1,5 @@
 //! Measures how many commits and observations the ledger processes in a second on one core. The ledger must reach
-//! 100,000.
+//! 100,000 a second.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use facts::{Change, Commit, Observation, Order, Revision, Uid};
@@ -7,7 +7,8 @@ use ledger::{Config, Ledger};
 
 const PAIRS: u64 = 20_000;
 
-/// 2,000 live objects, updated one after another. Every twentieth commit replaces an object by one with a new name.
+/// 2,000 live objects, updated one after another. Every twentieth commit replaces an object by an object with a new
+/// name.
 fn pairs() -> Vec<(Commit, Observation)> {
     (0..PAIRS)
         .map(|n| {

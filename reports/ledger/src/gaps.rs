@@ -32,7 +32,7 @@ impl Gaps {
         }
     }
 
-    /// Whether one gap contains both commits.
+    /// Whether one gap contains both the creation and the deletion of an object.
     pub fn hold(&self, resource: &str, created: Order, deleted: Order) -> bool {
         let inside = |&(after, through): &(Order, Order)| after < created && deleted <= through;
         self.by_resource.get(resource).is_some_and(|gaps| gaps.iter().any(inside))

@@ -1,7 +1,7 @@
 //! Observations that arrived before their commit was known.
 //!
 //! Owns the queues of these observations, one for each uid so that their order is kept, and the order in which their
-//! grace times end. The ledger decides the outcome of each observation and bounds their number.
+//! grace times end. The ledger decides the outcome of each observation and bounds the number of queued ones.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,8 +10,8 @@ use facts::{Observation, Uid};
 #[derive(Debug, Default)]
 pub(super) struct HeldObservations {
     by_uid: HashMap<Uid, VecDeque<Held>>,
-    /// One entry for each observation that was ever queued, in order of arrival. Entries of decided observations are
-    /// skipped.
+    /// One entry for each observation that was ever queued, in order of arrival. The queue skips entries of
+    /// observations whose outcome is decided.
     arrivals: VecDeque<(u64, Uid)>,
     len: usize,
     next: u64,
@@ -57,8 +57,8 @@ impl HeldObservations {
         self.len += 1;
     }
 
-    /// The oldest observation, if it was made at or before `at_or_before_ms`; without a time, the oldest one in any
-    /// case.
+    /// The oldest queued observation, if it was made at or before `at_or_before_ms`; without a time, the oldest one in
+    /// any case.
     pub fn take_expired(&mut self, at_or_before_ms: Option<u64>) -> Option<Held> {
         self.trim();
         let (_, uid) = self.arrivals.front()?;
@@ -70,8 +70,8 @@ impl HeldObservations {
         self.take_first(&uid)
     }
 
-    /// Drops entries of decided observations. The observations of an object leave its queue oldest first, so an entry
-    /// that is not at the front of a queue is in none.
+    /// Drops entries of decided observations. The observations of an object leave its queue oldest first, so an
+    /// observation that is not at the front of a queue is in no queue.
     fn trim(&mut self) {
         while let Some((number, uid)) = self.arrivals.front() {
             if self.by_uid.get(uid).and_then(VecDeque::front).is_some_and(|first| first.number == *number) {

@@ -75,8 +75,8 @@ pub use record::Outcome;
 
 /// The default deadline, in milliseconds: several times the slowest healthy delivery seen.
 pub const DEADLINE_MS: u64 = 5000;
-/// The most rows of one outcome that wait between two calls of [`Ledger::advance`]. Further anomalies are counted but
-/// get no row.
+/// Maximum number of anomaly rows of one outcome that wait between two calls of [`Ledger::advance`]. Further anomalies
+/// are counted but get no row.
 const WAITING_ANOMALIES_PER_OUTCOME: usize = 1000;
 
 /// The bounds of a ledger.
@@ -91,23 +91,25 @@ pub struct Config {
     pub deletions_observable: bool,
     /// How long an observation waits for its commit to become known, in milliseconds.
     pub grace_ms: u64,
-    /// How far the clock of commits may be behind that of observations, in milliseconds. On a real control plane the
-    /// time of a commit is the time of the answer to the write.
+    /// How far the clock of commits may be behind the clock of observations, in milliseconds. On a real control plane
+    /// the time of a commit is the time of the answer to the write.
     pub skew_ms: u64,
-    /// Settled versions kept for each object, so that a repeated observation of one is recognised.
+    /// Maximum number of settled versions kept for each object, so that a repeated observation of such a version is
+    /// recognised.
     pub settled_per_object: usize,
-    /// Overdue versions kept for each object. Older ones are only counted.
+    /// Maximum number of overdue versions kept for each object. Older overdue versions are only counted.
     pub overdue_per_object: usize,
-    /// The most deleted objects with an overdue deletion. Beyond that, the outcome of the oldest is decided before the
-    /// end of the run.
+    /// Maximum number of deleted objects with an overdue deletion. If there are more, the outcome of the oldest
+    /// deletion is decided before the end of the run.
     pub overdue_deletions: usize,
-    /// The most deleted and settled objects that are kept with all details.
+    /// Maximum number of deleted and settled objects that are kept with all details.
     pub tombstones: usize,
-    /// The most versions remembered by a hash after an object dropped them.
+    /// Maximum number of versions remembered by a hash after an object dropped them.
     pub forgotten: usize,
-    /// The most observations that wait for their commit. Beyond that, the outcome of the oldest is decided at once.
+    /// Maximum number of observations that wait for their commit. If there are more, the outcome of the oldest
+    /// observation is decided at once.
     pub held: usize,
-    /// The most gaps kept for each resource.
+    /// Maximum number of gaps kept for each resource.
     pub gaps: usize,
 }
 
@@ -185,15 +187,15 @@ impl Ledger {
         }
     }
 
-    /// Takes a commit, made `t_ms` milliseconds into the run. Commits of one object must come in their order; a
-    /// repeated commit is ignored.
+    /// Takes a commit, made `t_ms` milliseconds into the run. Commits of one object must come in the order in which
+    /// they were made; a repeated commit is ignored.
     pub fn commit(&mut self, t_ms: u64, commit: &Commit) {
         let inserted = self.objects.insert(t_ms, commit, self.faulted);
         self.inserted(t_ms, commit, &inserted);
     }
 
-    /// Takes a commit that deletes an object, if the witness cannot report the deletion. Versions that are not settled
-    /// in time by then are unobservable.
+    /// Takes a commit that deletes an object, if the witness cannot report the deletion. Versions of the object that
+    /// are neither settled nor overdue at the deletion are unobservable.
     pub fn commit_untold(&mut self, t_ms: u64, commit: &Commit) {
         self.commit(t_ms, commit);
         let why = "it was gone before the witness could show that the subject knew it";
@@ -224,7 +226,7 @@ impl Ledger {
 
     /// The control plane was restored from an older state, in which this old version is its object's newest version
     /// again. The version has to be observed again. Later versions are undone: they need no observation, and an
-    /// observation of one that was under way is no phantom. A deleted object cannot exist again; such a commit is a
+    /// observation of an undone version is no phantom. A deleted object cannot exist again; such a commit is a
     /// contradiction.
     pub fn restore(&mut self, t_ms: u64, commit: &Commit) {
         self.objects.undo(commit, &mut self.tally);
@@ -271,7 +273,7 @@ impl Ledger {
         self.objects.gap(resource, after_order, through_order);
     }
 
-    /// Notes that the subject's process ended by itself; see `restart`.
+    /// Notes that the subject's process ended by itself; the module `restart` has the consequences.
     pub fn subject_ended(&mut self, now_ms: u64) {
         self.objects.subject_ended(now_ms);
     }
@@ -280,7 +282,7 @@ impl Ledger {
         self.objects.subject_started(now_ms);
     }
 
-    /// Sets whether a fault is active. While it is, the lag of commits goes to [`Self::take_lag_faulted`].
+    /// Sets whether a fault is active. During a fault, the lag of commits goes to [`Self::take_lag_faulted`].
     pub fn faulted(&mut self, active: bool) {
         self.faulted = active;
     }
@@ -295,7 +297,7 @@ impl Ledger {
         self.config.deadline_ms
     }
 
-    /// Tells the ledger the time, and returns the anomalies decided since the last call.
+    /// Advances the ledger's time to `now_ms`, and returns the anomalies decided since the last call.
     pub fn advance(&mut self, now_ms: u64) -> impl Iterator<Item = AnomalyRow> + use<> {
         self.expire_held(Some(now_ms));
         while let Some(first) = self.fresh.front().copied() {
@@ -320,8 +322,8 @@ impl Ledger {
         std::mem::take(&mut self.overdue)
     }
 
-    /// Ends the run: decides the outcomes of all unsettled versions. Before this call, the subject had its time to
-    /// catch up.
+    /// Ends the run: decides the outcomes of all unsettled versions. Before this call, the drain phase gave the subject
+    /// time to catch up.
     pub fn finish(&mut self, now_ms: u64) -> impl Iterator<Item = AnomalyRow> + use<> {
         self.finish_quiet(now_ms, u64::MAX, now_ms)
     }
@@ -342,12 +344,12 @@ impl Ledger {
         self.tally.hand_out()
     }
 
-    /// The outcomes decided so far.
+    /// The number of versions and observations with each outcome decided so far.
     pub fn counts(&self) -> EventCounts {
         self.tally.counts
     }
 
-    /// Anomalies that were counted but have no row.
+    /// Number of anomalies that were counted but have no row.
     pub fn anomalies_unnamed(&self) -> u64 {
         self.tally.unnamed
     }
@@ -380,7 +382,7 @@ impl Ledger {
         self.objects.live()
     }
 
-    /// Versions that wait for an observation.
+    /// Number of versions that wait for an observation.
     pub fn pending(&self) -> u64 {
         self.objects.pending()
     }
@@ -391,12 +393,12 @@ impl Ledger {
         self.objects.backlogs(from_ms, to_ms)
     }
 
-    /// Pending versions that are past the deadline: they will be late, missed or ghosts.
+    /// Number of pending versions whose deadline has passed: such versions will be late, missed or ghosts.
     pub fn overdue(&self) -> u64 {
         self.objects.overdue_versions()
     }
 
-    /// Whether all versions up to a commit are settled. Probes after a fault need this.
+    /// Whether all versions up to a commit are settled. Probes after a fault use this function.
     pub fn settled_through(&self, order: Order) -> bool {
         self.objects.settled_through(order)
     }
@@ -414,7 +416,7 @@ impl Ledger {
         self.objects.believed()
     }
 
-    /// Entries of all kinds held in memory; the bounds of [`Config`] limit them.
+    /// Number of entries of all kinds that the ledger holds in memory; the bounds of [`Config`] limit it.
     pub fn footprint(&self) -> usize {
         self.objects.footprint() + self.held.len() + self.fresh.len() + self.memory.len() + self.tally.anomalies.len()
     }
@@ -473,7 +475,7 @@ impl Ledger {
         }
     }
 
-    /// Decides observations whose grace time is over; without a time, the oldest observation.
+    /// Decides observations whose grace time is over at `now_ms`; without a time, decides the oldest observation.
     fn expire_held(&mut self, now_ms: Option<u64>) {
         let before = match now_ms.map(|now_ms| now_ms.checked_sub(self.config.grace_ms)) {
             // The run is younger than the grace: no grace can be over.
@@ -490,7 +492,7 @@ impl Ledger {
         }
     }
 
-    /// Drops deleted objects beyond the bounds and keeps their hashes.
+    /// Drops deleted objects beyond the bounds of [`Config`], and keeps their hashes.
     fn bury(&mut self) {
         self.objects.bury(&mut self.tally, &mut self.memory);
     }
@@ -522,7 +524,7 @@ impl Tally {
         *outcome.of_mut(&mut self.counts) += times;
     }
 
-    /// Counts an outcome and keeps its row, up to the bound.
+    /// Counts an outcome, and keeps its row unless too many rows of this outcome wait.
     fn row(&mut self, anomaly: AnomalyRow) {
         self.count(anomaly.outcome, 1);
         let waiting = &mut self.waiting[anomaly.outcome as usize];

@@ -1,7 +1,7 @@
 //! Hashes of dropped versions and objects, in a bounded ring.
 //!
-//! The hashes distinguish versions that were committed once from those that were never committed, without keeping their
-//! texts. The ring does not keep names.
+//! The hashes distinguish versions that were committed once from those that were never committed, without keeping the
+//! texts of uids and versions.
 
 use facts::{Order, Revision, Uid};
 use std::collections::{HashMap, VecDeque};
@@ -13,8 +13,8 @@ pub(super) struct Forgotten {
     pub order: Order,
 }
 
-/// A ring of hashes of 64 bits. With some ten thousand entries, the chance that two versions have one hash is one in a
-/// billion.
+/// A ring of hashes of 64 bits. With some ten thousand entries, the chance that two versions have the same hash is one
+/// in a billion.
 #[derive(Debug)]
 pub(super) struct Memory {
     by_hash: HashMap<u64, Forgotten>,

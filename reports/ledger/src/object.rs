@@ -1,7 +1,7 @@
 //! One object of the ledger, with its open and settled versions.
 //!
 //! Owns the fields of an object and the methods that need only this object. Settling a version needs other objects and
-//! the tally; `objects` does it.
+//! the tally, so the module `objects` does that.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) struct Object {
     /// Versions that are not settled, oldest first; the first `overdue` of them are overdue.
     pub pending: VecDeque<Version>,
     pub overdue: usize,
-    /// Counts of the overdue versions that are older than all of `pending`.
+    /// Counts of the overdue versions that are older than all versions in `pending`.
     pub collapsed: Collapsed,
     /// The most recently settled versions, oldest first.
     pub settled: VecDeque<SettledVersion>,
@@ -34,7 +34,7 @@ pub(super) struct Object {
     /// Whether versions older than those in `settled` were dropped.
     pub dropped: bool,
     pub newest_seen: Option<Order>,
-    /// The version that the subject reported last, even if it had reported a newer one before.
+    /// The version that the subject reported last, even if the subject had reported a newer version before.
     pub last_told: Option<Order>,
     /// When the subject last reported the object.
     pub told_ms: Option<u64>,
@@ -42,9 +42,9 @@ pub(super) struct Object {
     pub created: Option<Order>,
     pub first_revision: Option<u128>,
     pub deletion: Option<Deletion>,
-    /// The previous object of this name, if that object was not settled when this one was created.
+    /// The previous object of this name, if the previous object was not settled when this object was created.
     pub predecessor: Option<Uid>,
-    /// Whether the subject took the next object of this name for an update of this one.
+    /// Whether the subject took the next object of this name for an update of this object.
     pub swapped: bool,
 }
 
@@ -187,9 +187,8 @@ pub(super) fn row_of(name: Option<&FullName>, seen: &Observation, outcome: Outco
     AnomalyRow { observed_ms: Some(seen.t_ms), ..row }
 }
 
-/// The time until which an observation of a version is in time. The time is the version's own deadline. If the next
-/// version came before this version was overdue, the time is the deadline of the next version. See the rules in
-/// [`super`].
+/// The time until which an observation of a version is in time. This is the version's own deadline or, if the next
+/// version came before that deadline, the deadline of the next version. See the rules in [`super`].
 pub(super) fn due_ms(came_ms: u64, next_came_ms: Option<u64>, deadline_ms: u64) -> u64 {
     let own = came_ms.saturating_add(deadline_ms);
     match next_came_ms {

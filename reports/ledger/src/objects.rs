@@ -19,8 +19,8 @@ use record::{AnomalyRow, CommitEvent};
 mod backlogs;
 pub mod believed;
 
-/// Versions of one object that a restore undid and that are remembered. If a subject is further behind, one wrong row
-/// does not matter.
+/// Maximum number of versions of one object that a restore undid and that the ledger remembers. If a subject reports an
+/// older version, one wrong row does not matter.
 const UNDONE_PER_OBJECT: usize = 1024;
 
 #[derive(Debug)]
@@ -37,9 +37,9 @@ pub(super) struct Objects {
     served: Served,
     restart: Option<Restart>,
     live: u64,
-    /// Overdue versions that are kept with their revision.
+    /// Number of overdue versions that are kept with their revision.
     overdue: u64,
-    /// Overdue versions that are only counted.
+    /// Number of overdue versions that are only counted.
     collapsed: u64,
     bounds: Bounds,
 }
@@ -159,7 +159,8 @@ impl Objects {
         self.gaps.push(resource, after_order, through_order);
     }
 
-    /// Notes that a process of the subject ended. Deletions that it had not reported yet will not be reported.
+    /// Notes that a process of the subject ended. Deletions that this process had not reported yet will not be
+    /// reported.
     pub fn subject_ended(&mut self, now_ms: u64) {
         self.restart = Some(Restart::ended(now_ms));
         for uid in self.open.values() {
@@ -219,7 +220,8 @@ impl Objects {
         Inserted::New
     }
 
-    /// Forgets that this version and all later ones were committed. The control plane commits this version again next.
+    /// Forgets that this version and all later versions of the object were committed. The control plane then commits
+    /// this version again.
     pub fn undo(&mut self, restored: &Commit, tally: &mut Tally) {
         let Some(object) = self.by_uid.get_mut(&restored.uid).filter(|object| object.deletion.is_none()) else {
             return;
@@ -478,7 +480,7 @@ impl Objects {
         }
     }
 
-    /// Drops deleted objects beyond the bounds of the configuration.
+    /// Drops deleted objects beyond the bounds of [`super::Config`].
     pub fn bury(&mut self, tally: &mut Tally, memory: &mut Memory) {
         while self.overdue_deletions.len() > self.bounds.overdue_deletions
             && let Some(order) = self.overdue_deletions.first().copied()
@@ -560,7 +562,7 @@ impl Objects {
         }
     }
 
-    /// The row for an observation. A witness reports no names; they are added if the object is known.
+    /// The row for an observation. A witness reports no names; the names are added if the object is known.
     pub fn anomaly_of(&self, seen: &Observation, outcome: Outcome, detail: &str) -> AnomalyRow {
         let name = self.by_uid.get(&seen.uid).map(|object| &object.full_name);
         row_of(name, seen, outcome, detail)

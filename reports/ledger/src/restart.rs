@@ -9,10 +9,10 @@
 #[expect(clippy::struct_field_names, reason = "the unit belongs to each time")]
 pub(super) struct Restart {
     pub ended_ms: u64,
-    /// When the next process was started; none while no process runs.
+    /// When the next process was started; none as long as no process runs.
     started_ms: Option<u64>,
-    /// Deletions up to this time may be older than the list of the new process. This time is one deadline after the new
-    /// process first reported something.
+    /// The time up to which deletions may be older than the list of the new process: one deadline after the new process
+    /// first reported something.
     until_ms: u64,
 }
 
@@ -84,8 +84,8 @@ mod tests {
         ledger
     }
 
-    /// Deletions while no process ran are excused. Versions written in that time must still be observed, and earlier
-    /// missed versions stay missed.
+    /// Deletions that happen while no process runs are excused. Versions written in that time must still be observed,
+    /// and earlier missed versions stay missed.
     #[test]
     fn only_deletions_of_the_time_without_a_process_are_excused() {
         let mut ledger = ledger();
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!((ledger.counts().ghost, ledger.counts().unobservable), (2, 0));
     }
 
-    /// Deletions later than a deadline after the first report of the new process are not excused.
+    /// Deletions later than one deadline after the first report of the new process are not excused.
     #[test]
     fn the_excuse_ends() {
         let mut ledger = ledger();
@@ -129,7 +129,8 @@ mod tests {
         assert_eq!((ledger.counts().ghost, ledger.counts().unobservable), (2, 0));
     }
 
-    /// If no new process starts, versions of existing objects are missed, and deletions in that time are unobservable.
+    /// If no new process starts, versions of existing objects are missed, and deletions after the end of the process
+    /// are unobservable.
     #[test]
     fn without_a_new_process_everything_else_is_missed() {
         let mut ledger = ledger();

@@ -1,14 +1,14 @@
 //! The times at which objects were served, by resource. These times show whether the objects left at the end are a
 //! queue or were overtaken.
 //!
-//! Owns the bounded memory of these times. The judge decides whether the remaining objects are a queue.
+//! Owns the bounded memory for these times. The judge decides whether the remaining objects are a queue.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Times remembered for one resource: more than a slow subject serves in a drain.
+/// Number of times remembered for one resource: more than the objects that a slow subject serves in a drain.
 const TIMES_MAX: usize = 2048;
-/// The most resources with times of their own. A scenario judges fewer.
+/// Maximum number of resources with times of their own. Scenarios judge fewer resources.
 const RESOURCES_MAX: usize = 32;
 
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(super) struct Served {
 #[derive(Debug, Default)]
 pub(super) struct OfResource {
     pub total: u64,
-    /// The latest begin of waiting among the served objects.
+    /// The latest time at which one of the served objects began to wait.
     pub newest_since_ms: u64,
     times_ms: VecDeque<u64>,
 }

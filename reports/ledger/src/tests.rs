@@ -45,7 +45,8 @@ use Outcome::{
 /// A life as one line of text, and its expected outcomes. A capital letter is a commit and a small letter an
 /// observation: `M1@500` changes the object at 500 ms to its version 1, and `m1@510` reports that version. `m?` reports
 /// a revision that was never committed, `a!` an object that never existed. `-0..3@800` is a gap that hides the versions
-/// after 0 up to 3. `>2@710` goes on with the next object of the same name. `u@0` expects a version that was not seen.
+/// after version 0 up to version 3. `>2@710` goes on with the next object of the same name. `u@0` expects a version
+/// that was not seen.
 type Script = (&'static str, &'static str, &'static [(Outcome, u64)]);
 
 const SCRIPTS: [Script; 24] = [
@@ -168,7 +169,7 @@ fn history(lives: &[(usize, u64)]) -> History {
     history
 }
 
-/// The ledger's results at the end, sorted so that they can be compared.
+/// The ledger's results at the end of a history, sorted so that two runs can be compared.
 #[derive(Debug, PartialEq)]
 struct Said {
     counts: EventCounts,
@@ -224,7 +225,7 @@ fn commit(uid: &str, revision: &str, order: u64, change: Change) -> Commit {
     }
 }
 
-/// Every commit has exactly one outcome.
+/// The number of commits with an outcome; each commit has exactly one.
 fn settled(counts: &EventCounts) -> u64 {
     [Observed, Coalesced, Late, Missed, Ghost, LateGhost, IdentitySwap, Unobservable]
         .iter()
@@ -259,8 +260,8 @@ proptest! {
         prop_assert_eq!(said.pending, 0);
     }
 
-    /// The order in which commits and observations arrive does not matter if two conditions hold. Each kind keeps its
-    /// order within an object, and no observation is ahead of its commit by more than the grace time.
+    /// The order in which commits and observations arrive does not matter if two conditions hold. Commits of an object
+    /// keep their order, and so do its observations. No observation is ahead of its commit by more than the grace time.
     #[test]
     fn order_of_arrival_does_not_matter(
         lives in prop::collection::vec((0..SCRIPTS.len(), 0u64..5000), 1..40),
@@ -281,7 +282,8 @@ proptest! {
     }
 }
 
-/// Live objects, versions younger than the deadline, and rings bound the memory, even if the subject reports nothing.
+/// The ledger's memory is bounded by live objects, versions younger than the deadline, and rings, even if the subject
+/// reports nothing.
 #[test]
 fn memory_does_not_grow_with_the_run() {
     for blind in [false, true] {
@@ -428,8 +430,8 @@ fn who_saw_one_version_saw_the_object() {
     assert_eq!((ledger.counts().missed, ledger.counts().unseen), (3, 1));
 }
 
-/// Probes ask whether all versions up to a commit are settled, and how long that took. Probes know the version, but
-/// only a mock without rewinds derives the order of commits from the version.
+/// Probes ask the ledger whether all versions up to a commit are settled, and how long that took. A probe knows the
+/// version, but only a mock without rewinds derives the order of commits from the version.
 #[test]
 fn probes_see_when_everything_is_settled() {
     let mut ledger = Ledger::new(config());
@@ -448,7 +450,8 @@ fn probes_see_when_everything_is_settled() {
     assert_eq!(ledger.take_heal().max() / 1000, 1500);
 }
 
-/// Before the run's clock starts, every time is zero. The grace time of such an observation must not end at once.
+/// Before the run's clock starts, every time is zero. The grace time of an observation with time zero must not end at
+/// once.
 #[test]
 fn an_observation_at_time_zero_has_its_grace_too() {
     let mut ledger = Ledger::new(config());
@@ -459,8 +462,8 @@ fn an_observation_at_time_zero_has_its_grace_too() {
     assert_eq!((ledger.counts().observed, ledger.counts().phantom), (1, 0));
 }
 
-/// A subject works until it is stopped. The subject's writes while no other client writes are judged only if there was
-/// time to observe them.
+/// A subject works until it is stopped. The subject's writes while no other client writes count only if there was time
+/// to observe them.
 #[test]
 fn what_the_subject_wrote_last_stays_pending() {
     let ended = |quiet_ms, heard_ms| {

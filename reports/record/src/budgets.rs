@@ -1,7 +1,7 @@
 //! Budgets: the limits of a scenario that decide its verdict.
 //!
-//! Owns the budgets that a scenario may set. The judges in `reports::judge` own how each budget is judged, and its
-//! default.
+//! Owns the keys and types of the budgets that a scenario may set. The judges in `reports::judge` own the rule and the
+//! default of each budget.
 //!
 //! An absent section or field is not judged, with two exceptions. If [`Events`] or [`Admission`] is present, each
 //! violation of the API's contract has the budget zero. [`Writes`], [`Finalizers`], [`ObjectLimits`] and

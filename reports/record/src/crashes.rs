@@ -1,12 +1,12 @@
 //! Crashes: a process of the subject ended by itself, and the harness started the process again.
 //!
-//! Owns the rows of `crashes.jsonl` and their bound. A judge decides whether a run has too many crashes.
+//! Owns the rows of `crashes.jsonl` and the limit of their number. A judge decides whether a run has too many crashes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Crashes of a run that each have a row. After these, only each doubling of the number and the last crash have a row,
-/// because a subject with a short back-off may crash all night.
+/// Number of crashes of a run that each have a row. After these, only the crash at each doubling of the number and the
+/// last crash have a row, because a subject with a short back-off may crash all night.
 pub const CRASH_ROWS_MAX: u64 = 1000;
 
 /// One row of `crashes.jsonl`: a process of the subject ended by itself.
@@ -35,7 +35,7 @@ pub struct CrashRow {
 }
 
 impl CrashRow {
-    /// Whether this crash has a row of its own however many crashes the run has.
+    /// Whether this crash has a row, even if it is not the last crash of the run.
     pub fn is_told(&self) -> bool {
         self.number <= CRASH_ROWS_MAX || self.number.is_power_of_two()
     }

@@ -1,12 +1,14 @@
 //! `end-state.json`: after the drain, the objects that the subject knows, compared with a fresh list of the control
 //! plane.
 //!
-//! Owns the types of this file and their bounds. Judges decide, by the budgets, which differences fail a run.
+//! Owns the types of this file and the maximum number of its examples. Judges decide, by the budgets, which differences
+//! fail a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Differences that are listed by name, for objects and for children separately. The counts have no bound.
+/// Maximum number of differences that are listed by name, for objects and for children separately. Further differences
+/// are only counted.
 pub const EXAMPLES_MAX: usize = 10;
 
 /// The state of subject and control plane at the end of the drain.
@@ -178,7 +180,6 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl ChildrenState {
-    /// The number of problems.
     pub fn problems(&self) -> u64 {
         self.lacking + self.surplus + self.stale + self.edited + self.orphans
     }

@@ -14,13 +14,14 @@ use super::open::Folder;
 use super::{CommitEvent, Error, file};
 use facts::Observation;
 
-/// Rows that are read from each file. The story of a run of a minute needs a few thousand.
+/// Maximum number of rows that are read from each file. The story of a run of a minute needs a few thousand.
 pub const EVENTS_MAX: usize = 200_000;
-/// Bytes of a row; the writer's rows are shorter than 1 KiB.
+/// Maximum length of a row, in bytes; the writer's rows are shorter than 1 KiB.
 const LINE_BYTES_MAX: u64 = 1 << 13;
-/// Bytes unpacked from each file, however small the file is on the disk: [`EVENTS_MAX`] rows of half a kilobyte.
+/// Maximum number of bytes unpacked from each file, however small the file is on the disk: [`EVENTS_MAX`] rows of half
+/// a kilobyte.
 const UNPACKED_BYTES_MAX: u64 = 128 << 20;
-/// The largest window for unpacking, as a power of two in bytes. The writer packs with 2 MiB.
+/// The largest zstd window for unpacking, as a power of two in bytes. The writer packs with a window of 2 MiB.
 const WINDOW_LOG_MAX: u32 = 23;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub struct Events {
 
 impl Events {
     /// Reads the first [`EVENTS_MAX`] commits and observations of a record's directory, or none if the run did not
-    /// record them. If the end of a file is torn, the rows before the tear are read.
+    /// record them. If the last row of a file is incomplete, the rows before it are read.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         Ok(Self { commits: read(dir, file::COMMITS)?, observations: read(dir, file::OBSERVATIONS)? })
     }

@@ -1,7 +1,7 @@
 //! Evidence of an anomaly: the history of its object, as seen by the control plane and as reported by the subject.
 //!
-//! Owns the types of the evidence in `anomalies.jsonl`. The conductor gathers evidence when it finds an anomaly,
-//! because control plane and ledger forget old versions. `reports::causes` draws the conclusions.
+//! Owns the types of the evidence in `anomalies.jsonl`. The conductor of a run gathers evidence when it finds an
+//! anomaly, because control plane and ledger forget old versions. `reports::causes` draws the conclusions.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::{EndedBy, Verb};
 use facts::Change;
 
-/// Steps that are kept of one anomaly: a screen or two. If there are more, the least important steps are left out.
+/// Maximum number of steps that are kept of one anomaly: a screen or two. If there are more, the least important steps
+/// are left out.
 pub const STEPS_MAX: usize = 40;
 
 /// The history of an anomaly's object, as far as it was known when the anomaly was found.
@@ -168,7 +169,7 @@ impl Step {
         }
     }
 
-    /// Whether the step concerns this version.
+    /// Whether the step is about this version of the object.
     fn is_of(&self, version: &str) -> bool {
         match self {
             Self::Committed { revision, .. }
@@ -179,7 +180,7 @@ impl Step {
         }
     }
 
-    /// How unimportant the step is: of too many steps, those with the highest number are left out first.
+    /// How unimportant the step is: if there are too many steps, the steps with the highest number are left out first.
     fn spare(&self, version: &str) -> u8 {
         match self {
             _ if self.is_of(version) => 0,
@@ -192,7 +193,7 @@ impl Step {
         }
     }
 
-    /// The order of steps with the same time: a version is written, then requested, sent, reported.
+    /// The rank of the step among steps with the same time: a version is written, then requested, sent, reported.
     pub fn rank(&self) -> u8 {
         match self {
             Self::Committed { .. } => 0,
@@ -238,7 +239,7 @@ fn is_none(count: &u64) -> bool {
 mod tests {
     use super::*;
 
-    /// However many steps are known, the steps that the cause depends on are kept.
+    /// However many steps of an anomaly are known, the steps that the cause depends on are kept.
     #[test]
     fn the_version_itself_and_what_was_asked_are_kept() {
         let sent = |t_ms: u64| Step::Sent { t_ms, revision: t_ms.to_string(), watch: 3 };

@@ -25,7 +25,7 @@ const STEADY_MS: u64 = 120_000;
 const DRAIN_MS: u64 = 20_000;
 /// The length of the whole run, in milliseconds.
 pub const LENGTH_MS: u64 = WARM_UP_MS + STEADY_MS + DRAIN_MS;
-/// Reviews in an interval with load, and also object changes.
+/// Number of reviews in an interval with load, and of object changes.
 const REVIEWS: u64 = 1000;
 const CHANGES: u64 = 250;
 /// The start of the example's only fault, in milliseconds since the run's epoch.
@@ -122,7 +122,7 @@ impl Example {
         churn.lateness.get_or_insert_with(Quantiles::default).max_us = late_ms * 1000;
     }
 
-    /// Counts observed versions as missed ones, and adds their anomalies.
+    /// Counts this many observed versions as missed, and adds an anomaly for each.
     pub fn miss(&mut self, versions: u64, committed_ms: u64) {
         let last = self.intervals.last_mut().unwrap();
         last.events.missed += versions;
@@ -155,7 +155,7 @@ impl Example {
         self.open(tempfile::tempdir().unwrap().path())
     }
 
-    /// Writes the record and reads it back.
+    /// Writes the record into the directory `dir` and reads it back.
     pub fn open(&self, dir: &Path) -> Record {
         self.write(dir);
         Record::open(dir).unwrap()
@@ -410,7 +410,8 @@ pub fn watch(id: u64, from_ms: u64, to_ms: u64, revision: u64, through: u64) -> 
     }
 }
 
-/// A list and a watch. The fault makes the watch silent; the subject notices and watches again.
+/// The requests of the example: a list and a watch. The fault makes the watch silent; the subject notices that and
+/// watches again.
 fn requests() -> Vec<RequestRow> {
     vec![
         list(1, 0, 1000),

@@ -20,7 +20,7 @@ pub(super) struct Last {
 }
 
 impl Last {
-    /// Reserves the room for the file at `path`, in a file with another name.
+    /// Reserves the room for the file at `path` by a file with another name.
     pub fn reserve(path: PathBuf) -> Result<Self, Error> {
         let part = path.with_extension("part");
         let mut room = File::create(&part).map_err(io_error("create", &part))?;
@@ -29,8 +29,8 @@ impl Last {
         Ok(Self { path, part, room })
     }
 
-    /// Writes the end. The file appears complete or not at all; an end that does not fit is shortened and marked as
-    /// shortened.
+    /// Writes the end. The file appears complete or not at all; an end that is larger than the reserved room is
+    /// shortened and marked as shortened.
     pub fn say(&mut self, end: &End) -> Result<(), Error> {
         self.write(end).or_else(|error| {
             let reason = EndReason::HarnessError { detail: chain(&error) };

@@ -38,9 +38,9 @@ pub mod tag {
     pub const CALLS_LATENESS: &str = "calls.lateness";
     /// The age of the replica counts in answers of the subject's API.
     pub const CALLS_STALENESS: &str = "calls.staleness";
-    /// From commit to observation, of commits made while no fault was active.
+    /// Time from commit to observation, of commits made while no fault was active.
     pub const LAG: &str = "lag";
-    /// From commit to observation, of commits made while a fault was active.
+    /// Time from commit to observation, of commits made while a fault was active.
     pub const LAG_FAULTED: &str = "lag.faulted";
     /// Time from the commit of a late version to the observation that settled the version.
     pub const HEAL: &str = "heal";
@@ -50,15 +50,16 @@ pub mod tag {
 
 pub const RESPONSE_TAGS: [&str; 3] = [tag::RESPONSE_ALLOWED, tag::RESPONSE_DENIED, tag::RESPONSE_ERROR];
 
-/// Slices of a tag over the whole run: enough for a chart that is a thousand pixels wide.
+/// Number of slices of a tag over the whole run: enough for a chart that is a thousand pixels wide.
 const SLICES: u64 = 240;
-/// The most bytes of a line of the log. A histogram of three significant digits over the whole range needs less.
+/// Maximum length of a line of the log, in bytes. A histogram of three significant digits over the whole range needs
+/// fewer.
 const LINE_BYTES_MAX: u64 = 1 << 20;
-/// The most lines of `latency.hlog` and `latency.open.hlog` together: five times those of a run of 100 hours.
+/// Maximum number of lines of `latency.hlog` and `latency.open.hlog` together: five times those of a run of 100 hours.
 const LINES_MAX: usize = 200_000;
-/// The most tags in one file, a few more than runs write. More tags mean a damaged file.
+/// Maximum number of tags in one file, a few more than runs write. More tags mean a damaged file.
 const TAGS_MAX: usize = 32;
-/// The most slices of one tag. Lines in order of time make fewer slices.
+/// Maximum number of slices of one tag. If lines are in order of time, there are fewer.
 const SLICES_MAX: usize = 4800;
 
 /// All latencies of a run: totals, and slices for charts.
@@ -104,7 +105,7 @@ fn bands(histogram: &Histogram) -> [u32; BANDS] {
     bands
 }
 
-/// The phase of each moment and the length of the run, which the reader of the file needs.
+/// The phases and the length of the run, which the reader of `latency.hlog` needs.
 pub(super) struct Frame<'a> {
     pub phase_at: &'a dyn Fn(u64) -> Phase,
     pub length_ms: u64,
@@ -146,8 +147,8 @@ impl Latency {
         self.slices.get(tag).map_or(&[], Vec::as_slice)
     }
 
-    /// Reads the file, and the slices that a killed run had not closed. A torn last line is left out, and a note says
-    /// so.
+    /// Reads `latency.hlog`, and the slices that a killed run had not closed. An incomplete last line is left out, and
+    /// a note says so.
     pub(super) fn read(
         files: &mut [(File, PathBuf)],
         frame: &Frame<'_>,
@@ -257,7 +258,8 @@ fn merge(sum: &mut Histogram, part: &Histogram) {
 }
 
 impl HistogramLog {
-    /// Creates the file and writes its head. `started_at` is an RFC 3339 time, from which the times of the rows count.
+    /// Creates `latency.hlog` and writes its head. `started_at` is an RFC 3339 time, from which the times of the rows
+    /// count.
     pub fn create(path: PathBuf, started_at: &str) -> Result<Self, Error> {
         let mut out = Sink::create(path)?;
         // Base and start time are the same: the time stamps of the lines count from the run's epoch.
@@ -273,7 +275,7 @@ impl HistogramLog {
     }
 
     /// Appends the histogram of an interval. If the error says that the disk is full ([`Error::is_full`]), only this
-    /// histogram is lost. Histograms appended before still wait for room on the disk.
+    /// histogram is lost. Histograms that were appended before stay buffered until the disk has room.
     pub fn append(&mut self, tag: &str, start_ms: u64, end_ms: u64, histogram: &Histogram) -> Result<(), Error> {
         let row = self.line(tag, start_ms, end_ms, histogram)?;
         self.out.append(&row)

@@ -71,35 +71,35 @@ pub use writer::{ANOMALY_ROWS_PER_OUTCOME, Writer, tell_story};
 
 /// The files of a record.
 pub mod file {
-    /// See [`super::Manifest`].
+    /// The file with the [`super::Manifest`].
     pub const MANIFEST: &str = "manifest.json";
-    /// See [`super::Interval`].
+    /// Each line is an [`super::Interval`].
     pub const INTERVALS: &str = "intervals.jsonl";
-    /// See [`super::Sample`].
+    /// Each line is a [`super::Sample`].
     pub const SAMPLES: &str = "samples.jsonl";
-    /// See [`super::Latency`].
+    /// The histograms of [`super::Latency`].
     pub const LATENCY: &str = "latency.hlog";
     /// Latencies that move to [`LATENCY`] when their slice is complete. The file is absent once a run has ended.
     pub const LATENCY_OPEN: &str = "latency.open.hlog";
-    /// See [`super::FaultRow`].
+    /// Each line is a [`super::FaultRow`].
     pub const FAULTS: &str = "faults.jsonl";
-    /// See [`super::AnomalyRow`].
+    /// Each line is an [`super::AnomalyRow`].
     pub const ANOMALIES: &str = "anomalies.jsonl";
-    /// See [`super::CommitEvent`].
+    /// Each line is a [`super::CommitEvent`].
     pub const COMMITS: &str = "commits.jsonl.zst";
-    /// See [`facts::Observation`].
+    /// Each line is a [`facts::Observation`].
     pub const OBSERVATIONS: &str = "observations.jsonl.zst";
-    /// See [`super::CrashRow`]. The file is absent if the subject is not started again.
+    /// Each line is a [`super::CrashRow`]. The file is absent if the subject is not started again.
     pub const CRASHES: &str = "crashes.jsonl";
-    /// See [`super::MetricsRow`].
+    /// Each line is a [`super::MetricsRow`].
     pub const METRICS: &str = "metrics.jsonl";
-    /// See [`super::RequestLine`].
+    /// Each line is a [`super::RequestLine`].
     pub const REQUESTS: &str = "requests.jsonl";
-    /// See [`super::EndState`].
+    /// The file with the [`super::EndState`].
     pub const END_STATE: &str = "end-state.json";
-    /// See [`super::Objects`].
+    /// The file with the [`super::Objects`].
     pub const OBJECTS: &str = "objects.json";
-    /// See [`super::End`].
+    /// The file with the [`super::End`].
     pub const END: &str = "end.json";
     /// The story of a run that played a documented bug, for people.
     pub const STORY: &str = "story.txt";
@@ -109,8 +109,8 @@ pub mod file {
     pub const SUBJECT_LOG_BEFORE: &str = "subject.log.1";
     /// The folder with the logs of a real control plane.
     pub const CONTROL_PLANE: &str = "control-plane";
-    /// The files that runs write, each with a description for people. `reports::render::reports` lists the files that
-    /// judging writes.
+    /// The files that runs write, each with a description for people. `reports::render::reports` lists the reports that
+    /// are written after judging.
     pub const DESCRIBED: [(&str, &str); 18] = [
         (MANIFEST, "the plan of the run: scenario, seed, versions, machine"),
         (INTERVALS, "rates, outcomes and quantiles of each interval"),
@@ -148,7 +148,6 @@ pub mod file {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file could not be written or read.
     #[error("{action} {}", path.display())]
     Io {
         /// The action that failed: `write`, `read` or `create`.
@@ -157,14 +156,12 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// A row could not be turned into JSON.
     #[error("write a row of {}", path.display())]
     Encode {
         path: PathBuf,
         #[source]
         source: serde_json::Error,
     },
-    /// A histogram could not be encoded.
     #[error("write a histogram to {}: {reason}", path.display())]
     Histogram { path: PathBuf, reason: String },
     /// A path of the record is not a regular file: reading a pipe or device may never end.
@@ -175,17 +172,15 @@ pub enum Error {
     TooLarge {
         path: PathBuf,
         bytes: u64,
-        /// The most bytes that are read.
+        /// Maximum number of bytes that the reader accepts.
         limit: u64,
     },
-    /// A file has more rows than any run writes.
     #[error("read {}: it has more than {limit} rows, the most that a run writes", path.display())]
     TooMany {
         path: PathBuf,
-        /// The most rows that are read.
+        /// Maximum number of rows that the reader accepts.
         limit: usize,
     },
-    /// A row has a time that no run reaches.
     #[error("read line {line} of {}: {time_ms} ms after the start is later than any run ends", path.display())]
     Time {
         path: PathBuf,
@@ -194,7 +189,7 @@ pub enum Error {
         /// The latest time in the row, in milliseconds.
         time_ms: u64,
     },
-    /// A row has a number larger than any run reaches: sums with it would be wrong.
+    /// A row has a number larger than any run reaches: sums with this number would be wrong.
     #[error("read line {line} of {}: a number of {digits} digits is larger than any count of a run", path.display())]
     Number {
         path: PathBuf,
@@ -203,7 +198,6 @@ pub enum Error {
         /// The number of digits of the largest number.
         digits: usize,
     },
-    /// The path is not a run record.
     #[error("find a run record in {}: it has no {}", path.display(), file::MANIFEST)]
     NotARecord { path: PathBuf },
     /// The record was written by an older or newer build.
@@ -213,7 +207,6 @@ pub enum Error {
         /// The schema that the manifest names.
         found: String,
     },
-    /// A line other than the last one is not a valid row.
     #[error("read line {line} of {}", path.display())]
     Row {
         path: PathBuf,
@@ -222,7 +215,6 @@ pub enum Error {
         #[source]
         source: serde_json::Error,
     },
-    /// A line of the histogram log other than the last one is damaged.
     #[error("read line {line} of {}: {reason}", path.display())]
     HistogramRow {
         path: PathBuf,
@@ -238,7 +230,7 @@ impl Error {
         matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
     }
 
-    /// Converts into an I/O error, for code that writes through a stream.
+    /// Converts the error into an I/O error, for code that writes through a stream.
     fn into_io(self) -> io::Error {
         match self {
             Self::Io { source, .. } => source,

@@ -1,6 +1,7 @@
 //! `manifest.json`: the plan of a run, written before it starts.
 //!
-//! Owns the types of that file. The file does not change after the start; `end.json` says how the run ended.
+//! Owns the types of `manifest.json`. The file does not change after the start of the run; `end.json` says how the run
+//! ended.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::{MetricsPlan, Sees};
 use crate::budgets::Budgets;
 
-/// The schema that this build writes and reads.
+/// The version of the record's schema that this build writes and reads.
 pub const SCHEMA: &str = "longhaul.record/v1";
-/// The most faults in one plan: three times one fault a minute for 100 hours.
+/// Maximum number of faults in the plan of a run: three times one fault a minute for 100 hours.
 pub const PLANNED_FAULTS_MAX: usize = 20_000;
 
 /// The plan of a run.

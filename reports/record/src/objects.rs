@@ -1,27 +1,27 @@
 //! `objects.json`: facts about the subject that the control plane's objects show as a whole, beyond single versions.
 //!
-//! Owns the types of this file and their bounds. The facts are the subject's writes while no other client writes,
-//! objects that are stuck in their deletion, requests for objects of other clients, and parents with too many or
-//! orphaned children. Judges compare these facts with budgets.
+//! Owns the types of this file and the maximum numbers of their entries. The facts are the subject's writes while no
+//! other client writes, objects that are stuck in their deletion, requests for objects of other clients, and parents
+//! with too many or orphaned children. Judges compare these facts with budgets.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Objects with a row each among those written in the quiet time (while no client but the subject writes). The counts
-/// have no bound.
+/// Maximum number of objects with a row among those written in the quiet time (while no client but the subject writes).
+/// Further objects are only counted.
 pub const REWRITTEN_MAX: usize = 20;
-/// Changed fields that are listed for each object written in the quiet time.
+/// Maximum number of changed fields that are listed for each object written in the quiet time.
 pub const FLIPS_MAX: usize = 5;
-/// Finalizers of stuck objects that have a row each, of about 150 bytes.
+/// Maximum number of rows about finalizers of stuck objects; a row has about 150 bytes.
 pub const HUNG_MAX: usize = 1000;
-/// Parents with too many children that are listed for each kind of children.
+/// Maximum number of parents with too many children that are listed for each kind of children.
 pub const TOO_MANY_MAX: usize = 20;
-/// Children that are listed for each parent with too many children.
+/// Maximum number of children that are listed for each parent with too many children.
 pub const NAMED_CHILDREN_MAX: usize = 5;
-/// Requests for objects of other clients that are described in full, for each kind of request. The counts have no
-/// bound.
+/// Maximum number of requests for objects of other clients that are described in full, for each kind of request.
+/// Further requests are only counted.
 pub const DEEDS_MAX: usize = 20;
-/// Orphans that are listed for each kind of children.
+/// Maximum number of orphaned children that are listed for each kind of children.
 pub const ORPHANS_MAX: usize = 20;
 
 /// Facts from the control plane's objects.
@@ -153,7 +153,7 @@ pub struct Hanging {
     pub objects: u64,
     /// Finalizers that hold deleted objects: one row for each object and finalizer, the longest held first.
     pub held: Vec<Held>,
-    /// Objects and finalizers that have no row because of the bound.
+    /// Objects and finalizers that have no row because of the maximum number of rows.
     pub more: u64,
 }
 

@@ -1,8 +1,8 @@
 //! Opens the files of a record, which may come from an untrusted source. No other module opens such a file.
 //!
-//! Owns the checks before a byte is read. A link is refused, because it could lead to any file of this machine. A pipe,
-//! a device or another special file is refused: a reader of a pipe waits for ever, and a device has no end. Files
-//! larger than any run writes are refused, one by one and together.
+//! Owns the checks of a file before its first byte is read. A link is refused, because it could lead to any file of
+//! this machine. A pipe, a device or another special file is refused: a reader of a pipe waits for ever, and a device
+//! has no end. Files larger than any run writes are refused, one by one and together.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,10 +13,10 @@ use rustix::fs::{Mode, OFlags};
 use super::Error;
 use super::files::io_error;
 
-/// The most bytes read of one record: one and a half times the 200 MB of all files of a run of 100 hours.
+/// Maximum number of bytes read of one record: one and a half times the 200 MB of all files of a run of 100 hours.
 pub(super) const RECORD_BYTES_MAX: u64 = 300 << 20;
-/// The most bytes of a file that is read as a whole. The largest such file is a manifest with a scenario whose script
-/// has a few thousand steps.
+/// Maximum length, in bytes, of a file that is read as a whole. The largest such file is a manifest with a scenario
+/// whose script has a few thousand steps.
 const WHOLE_BYTES_MAX: u64 = 16 << 20;
 
 /// A record's folder, and the number of bytes that may still be read from it.
@@ -44,7 +44,7 @@ impl<'a> Folder<'a> {
         self.path(name).symlink_metadata().is_ok_and(|about| about.is_file())
     }
 
-    /// Opens a regular file for reading line by line; none if no entry of that name exists.
+    /// Opens a regular file for reading line by line; none if the folder has no entry of that name.
     pub(super) fn open(&mut self, name: &str) -> Result<Option<File>, Error> {
         self.take(name, self.left)
     }
@@ -103,7 +103,7 @@ fn checked(path: &Path, limit: u64) -> Result<Option<(File, u64)>, Error> {
 mod tests {
     use super::*;
 
-    /// All files together have a limit, however small each file is.
+    /// The length of all files of a record together has a limit, however small each file is.
     #[test]
     fn what_is_left_to_read_gets_less() {
         let dir = tempfile::tempdir().unwrap();

@@ -128,7 +128,6 @@ impl Outcome {
         !matches!(self, Self::Observed | Self::Coalesced)
     }
 
-    /// The count of this outcome.
     pub fn of(self, counts: &EventCounts) -> u64 {
         let mut counts = *counts;
         *self.of_mut(&mut counts)

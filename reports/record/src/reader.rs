@@ -1,7 +1,7 @@
 //! Reading a run record, including one of a run that was killed half-way.
 //!
-//! Owns the tolerance for damage. A torn last line or a missing file becomes a note; any other fault is an error with
-//! file and line. The reader must not judge: the judge of validity decides the effect of each note.
+//! Owns the tolerance for damaged files. An incomplete last line or a missing file becomes a note; any other fault is
+//! an error with file and line. The reader must not judge: the judge of validity decides the effect of each note.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -20,16 +20,17 @@ use super::{
     PLANNED_FAULTS_MAX, Phase, Phases, Requests, SCHEMA, Sample, file,
 };
 
-/// The most log files of a control plane that are listed; a control plane has three or four.
+/// Maximum number of log files of a control plane that are listed; a control plane has three or four.
 const LOGS_MAX: usize = 20;
-/// The most entries of the log folder that are examined.
+/// Maximum number of entries of the log folder that are examined.
 const ENTRIES_MAX: usize = 1000;
-/// The least time between samples once only one sample of each interval is kept: a little less than an interval.
+/// The least time, in milliseconds, between samples of the time in which the writer keeps one sample of each interval:
+/// a little less than an interval.
 const APART_MS: u64 = 4000;
-/// The most bytes of a row: far more than the writer needs for its capped fields.
+/// Maximum length of a row, in bytes: far more than the writer needs for its capped fields.
 const ROW_BYTES_MAX: u64 = 1 << 20;
 
-/// The most lines of a story: far more than a documented bug writes.
+/// Maximum number of lines of a story: far more than a documented bug writes.
 const STORY_LINES_MAX: usize = 1000;
 
 /// A run record in memory.
@@ -37,17 +38,17 @@ const STORY_LINES_MAX: usize = 1000;
 pub struct Record {
     /// The plan of the run.
     pub manifest: Manifest,
-    /// One row for each interval, in order.
+    /// One row for each interval, in order of time.
     pub intervals: Vec<Interval>,
-    /// Resource samples, in order.
+    /// Resource samples, in order of time.
     pub samples: Vec<Sample>,
-    /// The events of the faults, in order.
+    /// The events of the faults, in order of time.
     pub faults: Vec<FaultRow>,
     /// Anomalies: outcomes that are neither observed nor coalesced; their number is capped by the writer.
     pub anomalies: Vec<AnomalyRow>,
-    /// Readings of the subject's own metrics, in order; empty if they were not read.
+    /// Readings of the subject's own metrics, in order of time; empty if they were not read.
     pub metrics: Vec<MetricsRow>,
-    /// Processes of the subject that ended by themselves and were started again, in order.
+    /// Processes of the subject that ended by themselves and were started again, in order of time.
     pub crashes: Vec<CrashRow>,
     /// The subject's requests to the control plane; empty if the control plane does not record them.
     pub requests: Requests,
@@ -133,12 +134,12 @@ impl Record {
         self.intervals.iter().fold(EventCounts::default(), |sum, row| sum + row.events)
     }
 
-    /// The phase of a moment, from the intervals, or from the plan if the record has no intervals.
+    /// The phase of the run at `t_ms`, from the intervals, or from the plan if the record has no intervals.
     pub fn phase_at(&self, t_ms: u64) -> Phase {
         phase_at(&self.intervals, &self.manifest.phases, t_ms)
     }
 
-    /// The events of each fault, in order. The key is the fault's identifier.
+    /// The events of each fault, in order of time. The key is the fault's identifier.
     pub fn fault_rows(&self) -> BTreeMap<&str, Vec<&FaultRow>> {
         let mut rows: BTreeMap<&str, Vec<&FaultRow>> = BTreeMap::new();
         for row in &self.faults {
@@ -247,13 +248,14 @@ fn read_one<T: DeserializeOwned + Times>(folder: &mut Folder<'_>, name: &'static
     Ok(Some(row))
 }
 
-/// Reads the story. Bytes that are not text are replaced, because judges do not need the story.
+/// Reads the story of the run. Bytes that are not UTF-8 are replaced, because judges do not need the story.
 fn read_story(folder: &mut Folder<'_>) -> Result<Vec<String>, Error> {
     let text = folder.whole(file::STORY)?.unwrap_or_default();
     Ok(String::from_utf8_lossy(&text).lines().take(STORY_LINES_MAX).map(str::to_owned).collect())
 }
 
-/// Reads the requests. A missing file needs no note: not every control plane reports the author of each request.
+/// Reads the rows of `requests.jsonl`. A missing file needs no note: not every control plane reports the author of each
+/// request.
 fn read_requests(folder: &mut Folder<'_>, notes: &mut Vec<String>) -> Result<Requests, Error> {
     let told = folder.has(file::REQUESTS);
     Ok(Requests::from_lines(read_rows_if_told(folder, file::REQUESTS, notes)?, told))
@@ -268,7 +270,7 @@ fn read_rows_if_told<T: DeserializeOwned + Times>(
     if folder.has(name) { read_rows(folder, name, notes) } else { Ok(Vec::new()) }
 }
 
-/// The most rows that are read of a file: the writer's limit, or the number of a run of 300 hours.
+/// Maximum number of rows that are read of a file: the writer's limit, or the number of rows of a run of 300 hours.
 fn rows_max(name: &str) -> usize {
     const INTERVALS: usize = 300 * 720;
     match name {

@@ -11,11 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The most lines of single requests in `requests.jsonl`: 8 MB, or twice as much if each request is refused with a
-/// message. Further requests are only counted, see [`RequestSummary`].
+/// Maximum number of lines of single requests in `requests.jsonl`: 8 MB, or twice as much if each request is refused
+/// with a message. Further requests are only counted, see [`RequestSummary`].
 pub const REQUEST_LINES_MAX: u64 = 20_000;
-/// The most lines of requests that are neither list nor watch. The remaining lines are reserved for lists and watches.
-/// So a subject with a normal rate of lists and watches has a line for each, however many other requests it sends.
+/// Maximum number of lines of requests that are neither list nor watch. The remaining lines are reserved for lists and
+/// watches. So a subject with a normal rate of lists and watches has a line for each, however many other requests it
+/// sends.
 pub const OTHER_LINES_MAX: u64 = REQUEST_LINES_MAX / 4 * 3;
 
 /// The resource of Leases, by which processes elect a leader.
@@ -165,7 +166,6 @@ pub struct RequestSummary {
     pub lost: u64,
 }
 
-/// The requests of a record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Requests {
     /// One row for each request, in the order of arrival.
@@ -232,7 +232,7 @@ impl RequestRow {
 }
 
 impl RequestSummary {
-    /// Counts one more request.
+    /// Counts one more request that has no line.
     pub fn add(&mut self, row: &RequestRow) {
         self.requests += 1;
         self.lists += u64::from(row.verb == Verb::List);
@@ -259,7 +259,7 @@ impl Requests {
         Self { rows: rows.into_values().collect(), summaries, told }
     }
 
-    /// The time until which every request has its row. The rows are incomplete for later requests.
+    /// The time until which every request has its row. Some later requests have no row.
     pub fn complete_until_ms(&self) -> Option<u64> {
         self.summaries.first().map(|summary| summary.start_ms)
     }
@@ -285,7 +285,7 @@ impl Requests {
 #[derive(Debug, Default)]
 pub(super) struct Cap {
     lines: u64,
-    /// Lines of requests that are neither list nor watch.
+    /// Number of lines of requests that are neither list nor watch.
     others: u64,
     /// Watches whose second line is not written yet; at most as many as there are lines.
     open: BTreeSet<u64>,

@@ -1,10 +1,10 @@
 //! The rows of the record's files. This file defines the row of an interval, with the counts of the ledger, the
-//! witness, the API server and the registry. `load.rs` defines the rows of load, `usage.rs` those of samples, and
-//! `happened.rs` those of faults, anomalies and the end.
+//! witness, the API server and the registry. `load.rs` defines the rows of admission load, API calls, alerts and churn,
+//! `usage.rs` those of samples, and `happened.rs` those of faults, anomalies and the end.
 //!
-//! These modules own fields and units. Rows hold facts and judge nothing. Rows of intervals and samples leave out
-//! fields that are zero, false, empty or none. A long run has tens of thousands of such rows, and leaving fields out
-//! halves their size.
+//! The modules of rows own their fields and units. Rows hold facts and judge nothing. Rows of intervals and samples
+//! leave out fields that are zero, false, empty or none. A long run has tens of thousands of such rows, and leaving
+//! fields out halves their size.
 
 mod happened;
 mod load;

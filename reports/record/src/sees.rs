@@ -26,15 +26,10 @@ pub struct Sees {
 /// One of the facts that a witness can report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sight {
-    /// See [`Sees::created`].
     Created,
-    /// See [`Sees::updated`].
     Updated,
-    /// See [`Sees::deleted`].
     Deleted,
-    /// See [`Sees::intermediate`].
     Intermediate,
-    /// See [`Sees::sights`].
     Each,
 }
 

@@ -1,13 +1,13 @@
 //! Facts about a subject beyond its process figures: its own metrics, its sockets by state, and its memory cgroup.
 //!
-//! Owns the rows and their bounds. The observer decides which facts are read, and how often.
+//! Owns the rows for these facts. The observer decides which facts are read, and how often.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The most series of the subject's metrics that are read, apart from the heap.
+/// Maximum number of series of the subject's metrics that are read, apart from the heap.
 pub const METRIC_SERIES_MAX: usize = 32;
 
 /// The series of the subject's own metrics that are read, as the manifest lists them.

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use super::Error;
 use super::files::io_error;
 
-/// Bytes written to the operating system at once.
+/// Number of bytes written to the operating system at once.
 const CHUNK_BYTES: usize = 8 << 10;
-/// The most bytes that wait for room on the disk: some minutes of the largest file of a record.
+/// Maximum number of bytes that wait for room on the disk: some minutes of the largest file of a record.
 const WAITING_BYTES_MAX: usize = 1 << 20;
 
 pub(super) struct Sink {
@@ -33,7 +33,8 @@ impl Sink {
         &self.path
     }
 
-    /// Appends a row, which may wait for the next flush. An error means that this row is lost; earlier rows still wait.
+    /// Appends a row, which may wait for the next flush. An error means that this row is lost; earlier rows still wait
+    /// to be written.
     pub(super) fn append(&mut self, row: &[u8]) -> Result<(), Error> {
         if !self.waiting.is_empty() && self.waiting.len() + row.len() > CHUNK_BYTES {
             match self.flush() {
@@ -47,7 +48,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Writes all rows to the operating system. After an error the unwritten rows still wait.
+    /// Writes all rows to the operating system. After an error the unwritten rows still wait to be written.
     pub(super) fn flush(&mut self) -> Result<(), Error> {
         let mut taken = 0;
         let result = loop {

@@ -1,4 +1,5 @@
-//! Adds histograms up to slices before they are written to `latency.hlog`, so that the file of a long run stays small.
+//! Adds up histograms into slices before they are written to `latency.hlog`, so that the file of a long run stays
+//! small.
 //!
 //! Owns the length of a slice. A killed run loses no open slice: a second file holds the open slices and is written
 //! again at each interval. The module does not know phases: the caller closes the slices when the phase changes.
@@ -14,12 +15,12 @@ use super::files::{io_error, write_bytes};
 use super::latency::HistogramLog;
 use super::{Error, file};
 
-/// The time at the start of a run, in milliseconds, in which each histogram is written without adding up.
+/// The time at the start of a run, in milliseconds, in which each histogram is written as it is.
 const SINGLE_MS: u64 = 3600 * 1000;
-/// Later a slice is as long as the run so far divided by this number, so that a chart has a point for each two or three
-/// pixels.
+/// After that time, a slice is as long as the run so far divided by this number, so that a chart has a point for each
+/// two or three pixels.
 const PARTS: u64 = 240;
-/// The shortest and the longest slice. With 60 s throughout, the latencies of 100 hours would be 36 MB.
+/// The shortest and the longest slice. With slices of 60 s in the whole run, the latencies of 100 hours would be 36 MB.
 const SLICE_MS_LEAST: u64 = 60_000;
 const SLICE_MS_MOST: u64 = 600_000;
 
@@ -77,8 +78,8 @@ impl Slices {
         Some(self.log.append(&tag, slice.start_ms, slice.end_ms, &slice.histogram))
     }
 
-    /// Writes everything to the operating system, including the open slices. On a full disk the file of open slices
-    /// keeps the state of the last interval. Nothing is lost, because memory still holds these slices.
+    /// Writes all closed and open slices to the operating system. On a full disk the file of open slices keeps the
+    /// state of the last interval. Nothing is lost, because memory still holds these slices.
     pub(super) fn flush(&mut self) -> Result<(), Error> {
         self.log.flush()?;
         if self.open_current {

@@ -50,7 +50,7 @@ fn a_directory_with_a_record_is_not_overwritten() {
     assert!(matches!(Writer::create(dir.path(), &example.manifest), Err(Error::Io { action: "create", .. })));
 }
 
-/// A killed run may tear each file at its end. All files can still be read.
+/// If a killed run leaves an incomplete last line in each file, all files can still be read.
 #[test]
 fn torn_last_lines_are_noted_and_left_out() {
     let mut example = Example::failing();
@@ -157,8 +157,8 @@ fn anomalies_are_capped_for_each_outcome() {
     assert!(fs::metadata(dir.path().join(file::ANOMALIES)).unwrap().len() < 4 << 20);
 }
 
-/// With one fault a minute for a hundred hours, each fault keeps the rows of its first hit and of each doubling,
-/// whatever other faults did.
+/// With one fault a minute for a hundred hours, each fault keeps the rows of its first hit and of each doubling of its
+/// hits, however often other faults hit.
 #[test]
 fn hits_are_capped_for_each_fault_and_for_all() {
     let example = Example::clean();
@@ -176,7 +176,7 @@ fn hits_are_capped_for_each_fault_and_for_all() {
     assert!(rows.len() < 20_000, "{}", rows.len());
 }
 
-/// A killed run loses no incomplete slice, and counts none twice.
+/// The record of a killed run loses no incomplete slice of latencies, and counts no slice twice.
 #[test]
 fn a_killed_run_keeps_its_open_slices() {
     let example = Example::clean();
@@ -210,7 +210,7 @@ fn a_killed_run_keeps_its_open_slices() {
     assert_eq!((read(), lines(), open.exists()), (2000, 3, false));
 }
 
-/// The samples and latencies of 100 hours stay small, keep their peaks, and lose no count.
+/// The samples and latencies of 100 hours stay small. The samples keep their peaks, and the latencies lose no count.
 #[test]
 fn long_runs_are_thinned_without_losing_peaks_or_counts() {
     let dir = tempfile::tempdir().unwrap();
@@ -276,7 +276,7 @@ fn commits_and_observations_are_kept_on_request_only() {
     }
 }
 
-/// A killed run leaves a compressed file without its end. The rows before the tear are read.
+/// A killed run leaves a compressed file without its end. The reader returns the complete rows.
 #[test]
 fn a_torn_file_of_events_is_read_up_to_there() {
     let dir = tempfile::tempdir().unwrap();
@@ -342,7 +342,7 @@ fn a_flood_of_requests_is_counted_and_open_watches_still_get_their_end() {
     assert_eq!((requests.summaries.as_slice(), requests.complete_until_ms()), ([summary].as_slice(), Some(start_ms)));
 }
 
-/// Requests of a hot loop are judged up to the first one without a line.
+/// Requests of a hot loop are judged up to the first request without a line.
 #[test]
 fn rows_are_complete_until_the_first_request_without_a_line() {
     let dir = tempfile::tempdir().unwrap();
@@ -361,7 +361,7 @@ fn rows_are_complete_until_the_first_request_without_a_line() {
     assert_eq!(requests.summaries[0].requests, 2);
 }
 
-/// If the control plane does not report the author of each request, the record is still complete.
+/// If the control plane does not report the author of each request, the record has no note about missing requests.
 #[test]
 fn a_record_without_requests_has_no_note_about_them() {
     let example = Example { requests: None, ..Example::clean() };
@@ -432,7 +432,7 @@ fn plans_and_histograms_of_a_far_time_are_refused_too() {
     }
 }
 
-/// Opening a pipe waits for a writer, and a device has no end. Neither is opened.
+/// Opening a pipe waits for a writer, and a device has no end. The reader opens neither of them.
 #[test]
 fn only_regular_files_are_read() {
     let all = [file::MANIFEST, file::INTERVALS, file::SAMPLES, file::FAULTS, file::ANOMALIES, file::REQUESTS];
@@ -528,7 +528,7 @@ fn files_larger_than_any_run_writes_are_refused_unread() {
     assert!(matches!(Record::open(dir.path()), Err(Error::TooLarge { bytes: 0x100_0000_0000, .. })));
 }
 
-/// Reports are written beside the record. A pipe with the name of a half-written report is not opened either.
+/// Reports are written beside the record. A pipe with the name of a half-written report is not opened.
 #[test]
 fn a_pipe_in_the_place_of_a_half_written_file_does_not_hold_the_reports() {
     let dir = written(&Example::clean());
@@ -565,8 +565,8 @@ fn a_record_that_cannot_be_written_says_so_at_its_end() {
     assert!(detail.contains("samples.jsonl: Invalid argument"), "{detail}");
 }
 
-/// A full disk ends no run. Rows wait, then they are lost and counted, and writing continues when there is room again.
-/// The room for `end.json` is reserved at the start.
+/// A full disk ends no run. Rows wait in memory; when memory for them is full, further rows are lost and counted.
+/// Writing continues when the disk has room again. The room for `end.json` is reserved at the start.
 #[test]
 #[ignore = "slow"]
 fn a_full_disk_takes_rows_and_not_the_run() {

@@ -1,7 +1,7 @@
 //! The bounds on times and other numbers in a record.
 //!
-//! Owns these bounds and the list of fields that are times. Every chart, axis and sum over time has the length of the
-//! run. One row with a time in the far future would make them endless.
+//! Owns the bounds on numbers and the list of fields that are times. Every chart, axis and sum over time has the length
+//! of the run. One row with a time in the far future would make charts and sums endless.
 
 use super::{
     AnomalyRow, CrashRow, End, EndState, FaultRow, Interval, Manifest, MetricsRow, Objects, RequestLine, Sample, Step,
@@ -10,8 +10,8 @@ use super::{
 /// The latest time in a record: three phases of at most a leap year each, and as much again until the run has ended.
 pub const TIME_MS_MAX: u64 = 4 * 366 * 24 * 3_600_000;
 
-/// The most digits of a whole number in a row: 9 TiB in bytes, 115 days in microseconds. With this bound, sums over all
-/// rows of a record do not overflow.
+/// Maximum number of digits of a whole number in a row: 9 TiB in bytes, 115 days in microseconds. With this bound, sums
+/// over all rows of a record do not overflow.
 const DIGITS_MAX: usize = 13;
 
 /// The number of digits of the longest whole number in a JSON text; none if no number is too long.

@@ -1,7 +1,8 @@
 //! Writing a run record while the run is under way.
 //!
-//! Owns the order and the bounds of the files. Rows are appended and flushed at each interval, so that a killed run can
-//! be judged up to its last interval. A run of 100 hours stays under 200 MB. The writer must not judge.
+//! Owns the order in which files are written, and the limits on their rows. Rows are appended and flushed at each
+//! interval, so that a killed run can be judged up to its last interval. A run of 100 hours stays under 200 MB. The
+//! writer must not judge.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -21,26 +22,29 @@ use super::{
     MetricsRow, Objects, Outcome, Phase, RequestLine, RequestRow, Sample, file,
 };
 
-/// The most rows of one outcome in `anomalies.jsonl`. Ten outcomes have rows, so there are at most 10,000. A cap for
-/// each outcome keeps very many duplicates from hiding the one missed event. The counts in the intervals have no cap.
+/// Maximum number of rows of one outcome in `anomalies.jsonl`. Ten outcomes have rows, so the file has at most 10,000.
+/// A cap for each outcome keeps very many duplicates from hiding the one missed event. The counts in the intervals have
+/// no cap.
 pub const ANOMALY_ROWS_PER_OUTCOME: u64 = 1000;
-/// Stream lines kept with an anomaly, and characters kept of each line.
+/// Maximum number of stream lines kept with an anomaly, and of characters kept of each line.
 const WIRE_LINES: usize = 20;
 const WIRE_LINE_CHARS: usize = 600;
-/// The time at the start of a run, in milliseconds, in which every sample is kept. Later only the last sample of each
-/// interval is kept, and the one with the largest resident set if it stands out. A row is about 430 bytes, so all
-/// samples of 100 hours would be 155 MB.
+/// The time at the start of a run, in milliseconds, in which every sample is kept. After that time only the last sample
+/// of each interval is kept, and the sample with the largest resident set if it stands out. A row is about 430 bytes,
+/// so all samples of 100 hours would be 155 MB.
 pub(crate) const ALL_SAMPLES_MS: u64 = 2 * 3600 * 1000;
-/// Up to this many bytes, the rows of one outcome keep their stream lines. Without stream lines a row is about 400
-/// bytes. With all stream lines the rows of ten outcomes could be 120 MB. The usual row has less than 2 KiB.
+/// Total length of the rows of one outcome, in bytes, up to which rows keep their stream lines. Without stream lines a
+/// row is about 400 bytes. With all stream lines the rows of ten outcomes could be 120 MB. The usual row has less than
+/// 2 KiB.
 const WIRE_BYTES_PER_OUTCOME: u64 = 2 << 20;
-/// Up to this many bytes, the rows of one outcome keep the history of their object, of usually 2 KiB and at most 5 KiB.
+/// Total length of the rows of one outcome, in bytes, up to which rows keep the history of their object. A history has
+/// usually 2 KiB and at most 5 KiB.
 const EVIDENCE_BYTES_PER_OUTCOME: u64 = 3 << 20;
-/// Hits of one fault that have a row each: more than the story of a run needs. A fault that hits each event of a busy
-/// stream has thousands of hits.
+/// Maximum number of hits of one fault that have a row each: more than the story of a run needs. A fault that hits each
+/// event of a busy stream has thousands of hits.
 const HIT_ROWS_MAX: u64 = 100;
-/// Hits of all faults that have a row each, 2.5 MB in sum. Later only the first hit of each fault and each doubling
-/// have a row. Otherwise 100 hours with one fault a minute would be 140 MB.
+/// Maximum number of hits of all faults that have a row each, 2.5 MB in sum. After these, only the first hit of each
+/// fault and each doubling of its hits have a row. Otherwise 100 hours with one fault a minute would be 140 MB.
 const HIT_ROWS_OF_ALL_MAX: u64 = 10_000;
 /// A sample stands out of its interval if its resident set is this many times that of the last sample of the interval,
 /// or the largest so far.
@@ -61,12 +65,12 @@ pub struct Writer {
     requests: Option<(Rows, Cap)>,
     metrics: Option<Rows>,
     crashes: Option<Rows>,
-    /// The number of rows and of bytes of each outcome.
+    /// The number of rows and of bytes of each outcome in `anomalies.jsonl`.
     anomaly_rows: BTreeMap<Outcome, (u64, u64)>,
     anomalies_dropped: u64,
     hit_rows: u64,
     phase: Option<Phase>,
-    /// The two samples of the current interval that will be kept, once not all are kept: the one with the largest
+    /// The two samples of the current interval that will be kept after [`ALL_SAMPLES_MS`]: the one with the largest
     /// resident set, and the last one.
     kept_samples: Option<(Sample, Sample)>,
     /// The largest resident set of all written samples, in bytes.
@@ -148,7 +152,7 @@ impl Writer {
         Ok(self)
     }
 
-    /// Appends an interval and flushes everything, so that the record is complete up to this interval.
+    /// Appends an interval and flushes all files, so that the record is complete up to this interval.
     pub fn interval(&mut self, row: &Interval) -> Result<(), Error> {
         // A slice must not span a change of phase, or it would be judged in the wrong one.
         if self.phase != Some(row.phase) {
@@ -171,7 +175,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Rows that wait for room on the disk; zero unless the disk is full.
+    /// Number of rows that wait for room on the disk; zero unless the disk is full.
     pub fn rows_waiting(&self) -> u64 {
         let files = [&self.intervals, &self.samples, &self.faults, &self.anomalies].into_iter();
         let files = files.chain(self.requests.iter().map(|(rows, _)| rows)).chain(&self.metrics).chain(&self.crashes);
@@ -220,7 +224,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Appends a reading of the subject's own metrics, if the manifest has a plan for them.
+    /// Appends a reading of the subject's own metrics, if the manifest lists the series to read.
     pub fn metrics(&mut self, row: &MetricsRow) -> Result<(), Error> {
         let result = self.metrics.as_mut().map_or(Ok(0), |rows| rows.append(row));
         self.kept(result)
@@ -232,7 +236,8 @@ impl Writer {
         self.kept(result)
     }
 
-    /// Appends a row of a fault. If a fault has very many hits, only some have a row, and each row has the count.
+    /// Appends a row of a fault. If a fault has very many hits, only some hits have a row, and each row has the number
+    /// of hits so far.
     pub fn fault(&mut self, row: &FaultRow) -> Result<(), Error> {
         if row.event == FaultEvent::Hit {
             let many = row.hits > HIT_ROWS_MAX || self.hit_rows >= HIT_ROWS_OF_ALL_MAX;
@@ -276,7 +281,7 @@ impl Writer {
         self.anomaly_rows.get(&outcome).is_none_or(|(rows, _)| *rows < ANOMALY_ROWS_PER_OUTCOME)
     }
 
-    /// Anomalies that were counted but have no row.
+    /// Number of anomalies that were counted but have no row.
     pub fn anomalies_dropped(&self) -> u64 {
         self.anomalies_dropped
     }
@@ -324,8 +329,8 @@ impl Writer {
         self.kept_event(result)
     }
 
-    /// Handles a failed write of a compressed file. Such a file cannot leave out a row and fills disks, so it ends if
-    /// the disk is full.
+    /// Handles a failed write of a compressed file. A compressed file cannot leave out a row, and it grows fast. So
+    /// recording into the file ends if the disk is full.
     fn kept_event(&mut self, result: Result<(), Error>) -> Result<(), Error> {
         if result.as_ref().is_err_and(Error::is_full) {
             self.events = None;
@@ -353,7 +358,7 @@ impl Writer {
     }
 
     /// Writes how the run ended, after all other files. The file appears completely or not at all. If no other file can
-    /// be written any more, this file records that error, and the error is returned.
+    /// be written any more, `end.json` records the error, and the error is returned.
     pub fn end(&mut self, end: &End) -> Result<(), Error> {
         let result = self.finish();
         let waiting = self.rows_waiting();
@@ -413,7 +418,7 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// Flushes the appended rows of a run that ends by an error. Errors cannot be returned from here.
+    /// Flushes the appended rows of a run that ends by an error. `drop` cannot return errors.
     fn drop(&mut self) {
         let _ = self.close_slices();
         let _ = self.flush();

@@ -1,19 +1,20 @@
-//! The subject's behaviour in the whole run, as far as it explains outcomes of single versions.
+//! The subject's behaviour in the whole run, as far as it explains why single versions were missed or late.
 //!
-//! Owns the proofs of this behaviour, which consist of recorded requests. Without recorded requests it claims nothing.
+//! Owns the proofs of the subject's behaviour, which consist of recorded requests. Without recorded requests the module
+//! claims nothing.
 
 use crate::judge::Queue;
 use crate::record::{LEASES, Record, RequestRow, Sees, Sight, Verb};
 use crate::words::{counted, millis, three_digits};
 
-/// Reads of a Lease with another holder that prove that the subject waits for the Lease: client-go reads it every two
-/// seconds.
+/// Number of reads of a Lease with another holder that prove that the subject waits for the Lease. client-go reads it
+/// every two seconds.
 const LEASE_READS_MIN: usize = 3;
 
 /// Facts about the subject in the whole run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Conduct {
-    /// Why the subject never became the leader; none if it did, or if no Lease shows it.
+    /// Why the subject never became the leader; none if it led, or if no Lease shows the leader.
     pub never_led: Option<String>,
     /// Whether the subject sent no requests.
     pub is_silent: bool,

@@ -1,4 +1,4 @@
-//! The times of faults, and the faults that change or lose data after it was sent.
+//! The times of a run's faults, and the faults that can change or lose data after the control plane sent it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ struct Active {
 }
 
 impl Faults {
-    /// The faults of a run that had a real effect, each from its start on.
+    /// The faults of a run that had a real effect, each with its start and end.
     pub fn of(record: &Record) -> Self {
         Self::of_rows(&record.faults)
     }

@@ -1,7 +1,7 @@
 //! Reads an anomaly's evidence: whether the version was sent, whether a watch was open, which request came next.
 //!
-//! Owns these queries and draws no conclusion. If the control plane does not record sent events and requests, or no
-//! evidence was kept, [`History::is_told`] is false.
+//! Owns the queries of this evidence and draws no conclusion from it. If the control plane does not record sent events
+//! and requests, or no evidence was kept, [`History::is_told`] is false.
 
 use facts::Change;
 
@@ -74,7 +74,7 @@ impl<'a> History<'a> {
         self.evidence.is_some_and(|evidence| evidence.wire) && self.revision.is_some()
     }
 
-    /// The steps of the evidence, in order.
+    /// The steps of the anomaly's evidence, in order of time.
     pub fn steps(&self) -> &'a [Step] {
         self.steps
     }
@@ -123,7 +123,7 @@ impl<'a> History<'a> {
         })
     }
 
-    /// The subject's lists that were answered; equal ones appear once.
+    /// The subject's lists that were answered; equal lists appear once.
     pub fn lists(&self) -> impl Iterator<Item = Listed> + use<'a> {
         self.steps.iter().filter_map(|step| match step {
             Step::Listed { t_ms, status: 200..300, revision: Some(revision), further: false, .. } => {
@@ -190,7 +190,7 @@ impl<'a> History<'a> {
         self.steps.iter().any(|step| asks(step) && step.t_ms() + SLACK_MS >= t_ms)
     }
 
-    /// The times at which the anomaly's version was reported, in order.
+    /// The times at which the anomaly's version was reported, in order of time.
     pub fn reported(&self) -> Vec<u64> {
         let reported = |step: &Step| match step {
             Step::Reported { t_ms, revision, .. } if revision == self.revision_text => Some(*t_ms),

@@ -6,8 +6,8 @@ use crate::ledger::Outcome;
 use crate::record::AnomalyRow;
 use crate::words::{count, counted};
 
-/// The cause of an anomaly. If the watches of its resource multiplied before the report, they are the cause. Else the
-/// cause is `own`, from the anomaly's history.
+/// The cause of an anomaly. If the watches of its resource multiplied before the report, these watches are the cause.
+/// Otherwise the cause is `own`, which follows from the anomaly's history.
 pub(super) fn explain(row: &AnomalyRow, own: Explained, grown: Option<&Grown>) -> Explained {
     let told = matches!(row.outcome, Outcome::Duplicate | Outcome::Regressed | Outcome::Resurrected);
     let at_ms = row.observed_ms.unwrap_or(row.t_ms);

@@ -1,5 +1,5 @@
-//! Causes of missed or late versions in the subject's own work. These causes take precedence over causes in how the
-//! subject's client reads events.
+//! Causes of missed or late versions in the subject's own work. These causes take precedence over faults of the
+//! subject's client.
 //!
 //! Owns the order of these causes: refused writes, a leadership that the subject never got, work on other objects, a
 //! workload that is not ready, no requests at all. Each cause is named only if recorded requests prove it.
@@ -34,7 +34,7 @@ struct Wrote<'a> {
     message: Option<&'a str>,
 }
 
-/// The first of these causes that is proven; none if none is.
+/// The first cause of this module that is proven; none if none is proven.
 pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, conduct: &Conduct) -> Option<Explained> {
     let is_late = matches!(row.outcome, Outcome::Late | Outcome::LateGhost);
     let until_ms = row.observed_ms.filter(|_| is_late).unwrap_or(u64::MAX);
@@ -99,7 +99,8 @@ fn wrote<'a>(history: &History<'a>) -> Vec<Wrote<'a>> {
     history.steps().iter().filter_map(wrote).collect()
 }
 
-/// When the version first reached the subject, on a watch or in a list; none if it did not, or if that is unknown.
+/// When the version first reached the subject, on a watch or in a list; none if it never did, or if the time is
+/// unknown.
 fn came_ms(history: &History<'_>) -> Option<u64> {
     let revision = history.revision.filter(|_| history.is_told())?;
     let sent = history.own_sent().into_iter().map(|sent| sent.t_ms);
@@ -107,9 +108,8 @@ fn came_ms(history: &History<'_>) -> Option<u64> {
     sent.chain(listed).min()
 }
 
-/// The last refused write. Unless `ever` is set, a write that succeeded later does not count as refused. A refusal
-/// because the object already exists, or is already deleted, does not count either: the object is as the subject
-/// wanted.
+/// The last refused write. Unless `ever` is set, a refused write that succeeded later does not count. A refusal because
+/// the object already exists, or is already deleted, does not count either: the object is as the subject wanted.
 fn refused<'a>(wrote: &[Wrote<'a>], ever: bool) -> Option<Wrote<'a>> {
     let of = |one: &Wrote<'a>| (one.verb, one.resource, one.object);
     let last = |at: usize, one: &Wrote<'a>| ever || !wrote[at + 1..].iter().any(|later| of(later) == of(one));
@@ -139,7 +139,7 @@ fn told(history: &History<'_>, refused: Wrote<'_>) -> String {
     )
 }
 
-/// The workload that the subject wrote last, if no other write followed.
+/// The workload that the subject wrote last, if no other write followed it.
 fn awaited<'a>(wrote: &[Wrote<'a>]) -> Option<Wrote<'a>> {
     let last = wrote.last()?;
     ((200..300).contains(&last.status) && WORKLOADS.contains(&last.resource)).then_some(*last)

@@ -1,6 +1,7 @@
 //! The table of causes: the label of each in reports, and the next step for the user.
 //!
-//! Owns these texts. The remedies are those that maintainers of clients chose for documented bugs of the same kind.
+//! Owns the labels and the remedies. The remedies are those that maintainers of clients chose for documented bugs of
+//! the same kind.
 
 use std::fmt;
 

@@ -7,9 +7,9 @@ use super::*;
 use crate::judge::Grown;
 use crate::record::{EndedBy, Evidence, FaultEvent, FaultRow, ReadOn, Step, Verb};
 
-/// The subject's reports of later versions in these tests.
+/// The subject's reports of later versions in the tests of causes.
 const LATER: ReadOn = ReadOn { t_ms: 4500, times: 3 };
-/// The text in a sentence about these reports.
+/// The text about [`LATER`] in the sentence of an explanation.
 const READ_ON: &str = "while 3 later versions were reported, the first at 4.5 s";
 
 /// An anomaly of version 17 of an object, written at 4 s.
@@ -347,7 +347,7 @@ fn where_the_wire_is_unknown_nobody_is_blamed() {
     assert_eq!(of(&missed, &[]), says(Cause::NotTold, text));
 }
 
-/// Older records without evidence are explained by the field `delivery`.
+/// An anomaly of an older record without evidence is explained by its field `delivery`.
 #[test]
 fn an_older_record_is_explained_by_its_delivery() {
     let mut older = row(Outcome::Missed, &[]);
@@ -375,7 +375,7 @@ fn every_cause_has_a_remedy() {
     assert_eq!(labels.len(), Cause::ALL.len(), "two causes have the same words");
 }
 
-/// `docs/causes.md` has the rows of the table. `UPDATE_DOCS=1` writes them.
+/// `docs/causes.md` contains the table of causes. `UPDATE_DOCS=1` writes the table there.
 #[test]
 fn the_page_on_causes_is_the_table() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/causes.md");

@@ -81,7 +81,8 @@ fn of(cause: Cause, sentence: String) -> Explained {
     Explained { cause, sentence }
 }
 
-/// Explains anomalies without evidence (of older records, or beyond the bound) by the field `delivery`.
+/// Explains anomalies without evidence (of older records, or beyond the limit on kept evidence) by the field
+/// `delivery`.
 fn by_delivery(row: &AnomalyRow, reported: &str) -> Option<Explained> {
     let delivery = row.delivery.as_deref()?;
     let cause = match delivery {
@@ -92,7 +93,7 @@ fn by_delivery(row: &AnomalyRow, reported: &str) -> Option<Explained> {
     Some(of(cause, format!("{delivery}, {reported}")))
 }
 
-/// Whether the list was answered in time and shows the state at the version or later.
+/// Whether the list was answered in time and shows the state at the anomaly's version or a later one.
 fn list_counts(history: &History<'_>, list: Listed, until_ms: u64) -> bool {
     history.revision.is_some_and(|revision| list.revision >= revision) && list.t_ms <= until_ms
 }
@@ -160,8 +161,8 @@ fn sent_late(history: &History<'_>, faults: &Faults, sent: Sent) -> Explained {
     of(Cause::NoWatchOpen, format!("no watch was open {away}{refused}, {tail}"))
 }
 
-/// No watch was open when the version was written, and the client came back with a list. Later requests of the client
-/// are not the cause.
+/// Explains a version that was written while no watch was open, if the client came back with a list. Later requests of
+/// the client are not the cause.
 fn away_until(history: &History<'_>, list: Listed) -> Option<Explained> {
     if history.withheld().is_some() || history.open_at(history.committed_ms).is_some() {
         return None;
@@ -248,7 +249,7 @@ fn not_sent(history: &History<'_>, faults: &Faults, until_ms: u64) -> Explained 
     }
 }
 
-/// Explains a version that was written while no watch was open, by the client's next request.
+/// Explains a version that was written after a watch had ended, by the client's next request.
 fn after_end(history: &History<'_>, number: u64, end: End) -> Explained {
     let ended = match end.through {
         Some(through) => format!("watch {number} {} at revision {through}", ended_how(end)),

@@ -1,4 +1,4 @@
-//! The figures by which subjects are compared: one row each, in the order of the table.
+//! The figures by which subjects are compared: one table row for each figure, in the order of the table.
 //!
 //! Owns how each figure and its interval are read from a record. A count of losses is as certain as the number of its
 //! *bursts*. Versions lost in one outage are lost at once, so a thousand of them prove little more than one. The
@@ -19,17 +19,20 @@ use crate::statistics::quantile::median;
 use crate::statistics::{poisson, theil_sen};
 use crate::words::{bytes, count, micros, millis, three_digits, whole};
 
-/// The confidence of an interval.
+/// The confidence of the interval of a figure.
 const CONFIDENCE: f64 = 0.95;
-/// The most parts of the steady phase over which processor time is averaged. Each part has at least two intervals,
-/// because processor time is counted in whole milliseconds.
+/// Maximum number of parts of the steady phase over which processor time is averaged. Each part contains at least two
+/// sampling intervals, because processor time is counted in whole milliseconds.
 const PARTS_MOST: usize = 6;
 const PARTS_LEAST: usize = 3;
-/// The limit for memory growth if the scenario sets none. Growth of this size over a day is visible in any graph.
+/// The limit for memory growth, in bytes per hour, if the scenario sets none. Growth of this size over a day is visible
+/// in any graph.
 const GROWTH_BYTES_PER_HOUR: f64 = 1_048_576.0;
-/// The least scatter of memory that is assumed, in bytes, as for the budget `memory.growth`.
+/// The least scatter of memory, in bytes, that the interval of its growth assumes; equal to that of the budget
+/// `memory.growth`.
 const SIGMA_BYTES: f64 = 65_536.0;
-/// The most points to which the series of open watches is reduced, and the fewest points that it needs.
+/// Maximum number of points to which the series of open watches is reduced, and the fewest points that the figure
+/// needs.
 const WATCH_POINTS: usize = 512;
 const WATCH_POINTS_LEAST: usize = 8;
 
@@ -267,10 +270,11 @@ fn told(record: &Record) -> bool {
     record.requests.told
 }
 
-/// Versions committed within this time count as lost at once.
+/// Time in milliseconds: versions committed within this time of each other count as lost at once.
 const BURST_MS: u64 = 5000;
 
-/// Losses with some outcomes. Their interval is that of the number of bursts: losses within [`BURST_MS`] are one burst.
+/// Number of versions lost with these outcomes. The interval of the number is that of its bursts: losses within
+/// [`BURST_MS`] are one burst.
 fn losses(record: &Record, outcomes: &[Outcome]) -> Option<Reading> {
     let totals: EventCounts = record.totals();
     if totals.commits == 0 {
@@ -321,7 +325,7 @@ fn most(record: &Record, read: fn(&Process) -> u64) -> Option<f64> {
     record.samples.iter().filter_map(|row| Some(read(row.subject.as_ref()?))).max().map(|most| most as f64)
 }
 
-/// The median and the range of some values.
+/// The median and the range of some values, as a reading.
 fn spread(values: &[f64]) -> Option<Reading> {
     let least = values.iter().copied().reduce(f64::min)?;
     let most = values.iter().copied().reduce(f64::max)?;

@@ -1,4 +1,4 @@
-//! Ranks: which subject is significantly better in a figure.
+//! Ranks of subjects: which subjects are significantly better in a figure.
 //!
 //! A subject's rank in a figure is one more than the number of subjects whose whole interval is below its own. If all
 //! intervals overlap, no subject has a rank: a table of numbers would look like an order although there is none.
@@ -32,8 +32,8 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// Whether this interval is entirely below the other one. This subject's losses may come in bursts as large as
-    /// those of the other subject.
+    /// Whether this interval is entirely below `other`. This subject's losses may come in bursts as large as those of
+    /// the other subject.
     fn below(self, other: Self) -> bool {
         self.upper / self.burst * self.burst.max(other.burst) < other.lower
     }

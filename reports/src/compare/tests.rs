@@ -1,4 +1,4 @@
-//! Tests of ranks and reasons, with records of known results.
+//! Tests of ranks, and of the reasons why a subject is behind, with records of known results.
 
 use super::*;
 use crate::example::Example;
@@ -97,7 +97,7 @@ fn more_memory_in_every_sample_is_a_rank() {
     assert!(why.starts_with("it kept every limit; its memory is ") && why.contains(", that of lean "), "{why}");
 }
 
-/// The interval of several rounds contains the intervals of all rounds.
+/// The interval over several rounds contains the intervals of all rounds.
 #[test]
 fn a_rank_must_hold_in_every_round() {
     let rounds =
@@ -118,7 +118,7 @@ fn who_never_began_is_a_row() {
     assert_eq!(row.why.as_ref().unwrap().sentence, "there is no program `nobody`");
 }
 
-/// The comparison notes that runs had different conditions.
+/// Two runs with different seeds make the comparison note that their conditions differ.
 #[test]
 fn another_seed_is_said() {
     let mut other = Example::clean();

@@ -1,9 +1,10 @@
 //! The A/A certificate of a gate: its false alarm rate and its smallest detectable change on this machine. Pure
 //! functions compute both figures from the slices of the session.
 //!
-//! Two sources show the noise. The first source is the pairs of B and A without their common shift. The second source
-//! is the *halves*: each build compared with itself in the same block (A with A, B with B). If the builds do not
-//! differ, a pair is as likely above zero as below it. So every choice of signs for the pairs is a possible session.
+//! Two sources show the noise of the machine. The first source is the pairs of B and A, from which their common shift
+//! is subtracted. The second source is the *halves*: each build compared with itself in the same block (A with A, B
+//! with B). If the builds do not differ, a pair is as likely above zero as below it. So every choice of signs for the
+//! pairs is a possible session.
 //!
 //! A thousand choices of signs, drawn from the seed, are decided like sessions. The share of choices that call B worse
 //! is the false alarm rate. The shift at which nine of ten choices call B worse is the smallest change. The source with
@@ -14,7 +15,7 @@ use super::order::Draw;
 use super::pairs::Pairs;
 use crate::statistics::hodges_lehmann;
 
-/// Choices of signs that a gate draws for its certificate.
+/// Number of choices of signs that a gate draws for its certificate.
 pub const RESAMPLES: usize = 1000;
 /// The probability with which two sessions in a row must detect a change.
 pub const POWER: f64 = 0.8;
@@ -63,7 +64,7 @@ fn chi_squared(freedom: f64) -> f64 {
     freedom * (1.0 - part + NORMAL * part.sqrt()).powi(3)
 }
 
-/// The share of the possible sessions that call B worse, and the shift at which nine of ten call B worse.
+/// The share of choices of signs that call B worse, and the shift at which nine of ten choices call B worse.
 fn account(noise: &[f64], (pairs, resamples): (usize, usize), limit: f64, draw: &mut Draw) -> Option<(f64, f64)> {
     if noise.is_empty() || resamples == 0 {
         return None;
@@ -91,7 +92,7 @@ pub fn together(certificates: impl IntoIterator<Item = f64>) -> f64 {
 mod tests {
     use super::*;
 
-    /// Compares with values from tables of the distribution.
+    /// The approximated quantiles agree with tables of the chi-squared distribution.
     #[test]
     fn chi_squared_is_that_of_the_tables() {
         for (freedom, quantile) in [(5.0, 2.343), (11.0, 6.989), (19.0, 13.716)] {

@@ -11,13 +11,13 @@ pub const CONFIDENCE: f64 = 0.95;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Word {
-    /// The metric of B is lower, significantly and by more than the limit.
+    /// The metric of B is lower than that of A, significantly and by more than the limit.
     Better,
     /// B differs from A by less than the limit in both directions, significantly.
     Same,
     /// The pairs allow none of the other decisions.
     CannotSay,
-    /// The metric of B is higher, significantly and by more than the limit.
+    /// The metric of B is higher than that of A, significantly and by more than the limit.
     Worse,
 }
 
@@ -57,7 +57,7 @@ pub fn decide(pairs: &[f64], limit: f64) -> Option<Decision> {
     Some(Decision { estimate, lower, upper, word })
 }
 
-/// The shift of all pairs at which they are called worse; none if there are too few pairs. The result is exact, because
+/// The shift of all pairs from which B is called worse; none if there are too few pairs. The result is exact, because
 /// both the estimate and the bound move with the pairs.
 pub fn needed(pairs: &[f64], limit: f64) -> Option<f64> {
     let decision = decide(pairs, limit)?;
@@ -85,7 +85,8 @@ mod tests {
     }
 
     proptest! {
-        /// Pairs moved by a little more than the needed shift are worse. Pairs moved by a little less are not worse.
+        /// Pairs that are shifted by a little more than [`needed`] are worse. Pairs that are shifted by a little less
+        /// are not.
         #[test]
         fn what_is_needed_is_exact(pairs in prop::collection::vec(-0.3..0.3_f64, 6..20), limit in 0.0..0.1_f64) {
             let needed = needed(&pairs, limit).unwrap();
@@ -94,7 +95,7 @@ mod tests {
             prop_assert_ne!(moved(needed - 1e-9), Word::Worse);
         }
 
-        /// Pairs with opposite signs lead to the opposite decision.
+        /// Pairs with opposite signs lead to the opposite decision about B.
         #[test]
         fn the_two_builds_are_treated_alike(pairs in prop::collection::vec(-0.3..0.3_f64, 5..20), limit in 0.001..0.1_f64) {
             let turned: Vec<f64> = pairs.iter().map(|pair| -pair).collect();

@@ -1,6 +1,7 @@
-//! The metrics that a gate compares, and the size from which a difference matters. Each metric has one row.
+//! The metrics that a gate compares, each with the size from which a difference matters. Each metric has one row in the
+//! table [`RULES`].
 //!
-//! Owns limits and floors. Counts come first, because noise of the machine hardly affects them.
+//! Owns the limits and floors of metrics. Counts come first, because noise of the machine hardly affects them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -114,10 +115,10 @@ pub struct Rule {
     pub leads: bool,
 }
 
-/// The most that CPU time may grow. The limit is below the 5 % of latencies, because CPU time is steadier. With a limit
-/// of 5 %, a build that is slower by 5 % would pass every other time (decision 043).
+/// The largest share by which CPU time may grow. The limit is below the 5 % of latencies, because CPU time is steadier.
+/// With a limit of 5 %, a build that is slower by 5 % would pass every other time (decision 043).
 const CPU_LIMIT: f64 = 0.03;
-/// The most that exact counts may grow. Other addresses and hash seeds change counts by less.
+/// The largest share by which exact counts may grow. Other addresses and hash seeds change counts by less.
 const COUNT_LIMIT: f64 = 0.02;
 
 /// The limit for system calls per request. The number of sleeps between requests depends on their arrival times, and
@@ -146,7 +147,7 @@ const fn leads(rule: Rule) -> Rule {
     Rule { leads: true, ..rule }
 }
 
-/// Marks a metric that belongs to events.
+/// Marks a metric that applies only to a load of events.
 const fn events(rule: Rule) -> Rule {
     Rule { load: Load::Events, ..rule }
 }
@@ -271,7 +272,7 @@ impl Rule {
         }
     }
 
-    /// A change as a row of the judgement has it (a share or a difference), as text.
+    /// A change in the unit of the judgement's rows (a share or a difference), as text.
     pub fn told(&self, change: f64) -> String {
         match self.scale {
             Scale::Ratio { .. } => self.change(change.ln_1p()),
@@ -323,7 +324,7 @@ mod tests {
         assert_eq!(RULES.len(), Metric::GrowthPerObject as usize + 1);
     }
 
-    /// A large share of a small value is no change, because the floor decides.
+    /// A change by a large share of a small value does not matter, because it is below the floor.
     #[test]
     fn the_floor_wins_where_there_is_little() {
         let cpu = Metric::CpuPerRequest.rule();

@@ -1,9 +1,9 @@
-//! The order of the slices, which a pure function draws from the seed.
+//! The order of the slices of both builds, which a pure function draws from the seed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Slices of a block: two of each build, so that a steady drift affects both builds alike.
+/// Number of slices in a block: two of each build, so that a steady drift affects both builds alike.
 pub const BLOCK: u32 = 4;
 
 /// One of the two builds that a gate compares.
@@ -85,7 +85,7 @@ mod tests {
         }
     }
 
-    /// Both orders are drawn, so neither build is always the first.
+    /// Both orders, ABBA and BAAB, are drawn, so neither build is always the first.
     #[test]
     fn both_orders_are_drawn() {
         let firsts: Vec<Side> = order(7, 1, 100).chunks(BLOCK as usize).map(|block| block[0]).collect();

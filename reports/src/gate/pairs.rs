@@ -10,16 +10,16 @@ use super::slice::Slice;
 /// The pairs of a metric, on the scale of [`super::metric::Rule::against`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Pairs {
-    /// B compared with A, one pair for each half of a block.
+    /// B compared with A, one value for each half of a block.
     pub between: Vec<f64>,
-    /// A compared with A and B with B: the later slice of a block with the earlier one.
+    /// A compared with A and B with B: the later slice of each build in a block with its earlier one.
     pub within: Vec<f64>,
     pub a: Vec<f64>,
     pub b: Vec<f64>,
 }
 
-/// The pairs of one session, without dropped slices. The first two slices of a block are a pair, and so are the last
-/// two.
+/// The pairs of a metric in one session, without dropped slices. The first two slices of a block are a pair, and so are
+/// the last two.
 pub fn pairs(slices: &[Slice], dropped: &[Option<String>], session: u32, metric: Metric) -> Pairs {
     let mut blocks: BTreeMap<u32, [Option<(Side, f64)>; 4]> = BTreeMap::new();
     for (slice, why) in slices.iter().zip(dropped) {

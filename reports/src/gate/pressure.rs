@@ -6,14 +6,14 @@
 use super::slice::Slice;
 use crate::words::{micros, percent};
 
-/// Below these shares no slice is dropped, whatever is usual in the session.
+/// A slice whose shares are below these limits is never dropped, whatever is usual in the session.
 const CPU_FREE: f64 = 0.25;
 const IO_FREE: f64 = 0.25;
 const STEAL_FREE: f64 = 0.02;
-/// The 99th percentile of the generator's lateness, in microseconds, that does not affect these measurements.
+/// The lateness of the load generator at the 99th percentile, in microseconds, below which no slice is dropped.
 const LATENESS_FREE_US: u64 = 5_000;
-/// A slice is dropped if it is too far above the session's usual level. A share may be a quarter of the time above the
-/// usual share; a value without an upper bound may be three times the usual value.
+/// A slice is dropped if its pressure exceeds the session's usual level by more than these limits: shares are added to
+/// the usual share, and the usual lateness is multiplied.
 const ABOVE: f64 = 0.25;
 const STEAL_ABOVE: f64 = 0.05;
 const LATENESS_TIMES: u64 = 3;

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::metric::Load;
 use super::slice::{Counted, Slice};
 
-/// The schema of lines and judgement.
+/// The version of the schema of the record's lines and of the judgement.
 pub const SCHEMA: &str = "longhaul.gate/v1";
 pub const FILE: &str = "slices.jsonl";
-/// The most lines of a record; two sessions of forty minutes have a few hundred.
+/// Maximum number of lines in a record; two sessions of forty minutes have a few hundred.
 const LINES_MAX: usize = 100_000;
 
 /// The two builds and the settings of the comparison.
@@ -52,7 +52,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// The load whose metrics lead: reviews if any are sent, else events.
+    /// The kind of load whose metrics lead: reviews if the gate sends any, otherwise events.
     pub fn load(&self) -> Load {
         if self.rate > 0.0 { Load::Reviews } else { Load::Events }
     }
@@ -99,25 +99,23 @@ pub struct Record {
     pub header: Header,
     /// The slices in their order, without those that were played again later.
     pub slices: Vec<Slice>,
-    /// The slices that were played again later and are no longer in `slices`.
+    /// The earlier measurements of slices that were played again; they are not in `slices`.
     pub replaced: Vec<Slice>,
     pub counted: Vec<Counted>,
     /// Reasons why values could not be measured.
     pub notes: Vec<String>,
-    /// Sessions whose time ran out.
+    /// Sessions whose time ran out before all their blocks were played.
     pub shortened: Vec<Shortened>,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A line is not valid in this version of the schema.
     #[error("line {line} of {FILE} is not one of {SCHEMA}: {source}; judge it with the version that wrote it")]
     Line {
         /// The number of the line, from 1.
         line: usize,
         source: serde_json::Error,
     },
-    /// The first line is not the header.
     #[error("{FILE} does not begin with its header; name the folder that `longhaul gate --out` wrote")]
     Headless,
     #[error("{FILE} has more than {LINES_MAX} lines, the most that a gate writes")]

@@ -12,9 +12,9 @@ use super::{Judgement, Metric, Outcome, Pressure, Slice, Word, wants_confirmatio
 /// The noise of one kind of machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Noise {
-    /// The standard deviation of the logarithm of each slice.
+    /// The standard deviation of the logarithm of each slice's noise.
     pub each: f64,
-    /// The step of the level's random walk from slice to slice.
+    /// The step of the random walk that the machine's speed makes from slice to slice.
     pub walk: f64,
     /// The share of slices with additional load, which makes a slice slower by up to half. The recorded pressure may or
     /// may not show the load.
@@ -96,14 +96,14 @@ pub(super) fn gate(seed: u64, blocks: u32, noise: Noise, times: f64) -> Judgemen
     gate_by(seed, blocks, noise, times, FEW)
 }
 
-/// Choices of signs for a certificate in a test; a real gate takes a thousand.
+/// Number of choices of signs for a certificate in a test; a real gate takes a thousand.
 pub(crate) const FEW: usize = 100;
 
 fn gate_by(seed: u64, blocks: u32, noise: Noise, times: f64, resamples: usize) -> Judgement {
     judge_by(&record(seed, blocks, noise, times), resamples)
 }
 
-/// Whether too few pairs were left to compare. The simulation plays no slice again.
+/// Whether the gate ended because too few pairs were left to compare. The simulation plays no slice again.
 fn is_pressed(judgement: &Judgement) -> bool {
     judgement.reason.starts_with("the machine was under pressure")
 }
@@ -132,8 +132,8 @@ fn identical_builds_are_seldom_called_worse() {
     }
 }
 
-/// Twice the smallest change of the certificate is nearly always called worse. The certificate's rate of false alarms
-/// is not exceeded.
+/// Twice the certificate's smallest change is nearly always called worse. Gates of identical builds raise no more false
+/// alarms than the certificate states.
 #[test]
 fn what_the_certificate_promises_is_seen() {
     for (name, noise) in [("quiet", QUIET), ("busy", BUSY), ("wild", WILD)] {
@@ -180,11 +180,11 @@ fn the_smallest_change_is_found_as_often_as_promised() {
     }
 }
 
-/// Enough runs to distinguish a rate of four in five from three in four.
+/// Number of runs that is enough to distinguish a rate of four in five from three in four.
 const FOUND_RUNS: u64 = 200;
 
-/// A gate on a quiet machine decides. Identical builds are the same, a build slower by a tenth is worse, and one faster
-/// by a tenth is better.
+/// A gate on a quiet machine is never undecided. Identical builds are the same, a build slower by a tenth is worse, and
+/// a build faster by a tenth is better.
 #[test]
 fn a_quiet_machine_decides() {
     let outcomes = |times: f64| (0..40).map(|seed| gate_by(seed, 10, QUIET, times, 0).outcome).collect::<Vec<_>>();
@@ -195,7 +195,7 @@ fn a_quiet_machine_decides() {
     }
 }
 
-/// The certificate's rate of false alarms is not below the real rate, except by chance.
+/// The rate of false alarms in the certificate is not below the real rate, except by chance.
 #[test]
 fn the_certificate_does_not_flatter() {
     for noise in [QUIET, BUSY, WILD] {

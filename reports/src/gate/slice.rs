@@ -59,7 +59,8 @@ pub struct Pressure {
     pub lateness_us: u64,
 }
 
-/// An exact count outside of the slices. One build ran alone, under an instrument that makes it slow.
+/// An exact count of one build, made outside of the slices. The build ran alone, under an instrument that makes it
+/// slow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Counted {

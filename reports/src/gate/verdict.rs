@@ -16,9 +16,9 @@ use super::slice::Slice;
 use crate::exit;
 use crate::words::{count, counted, percent};
 
-/// Fewer pairs than this do not decide; five are the fewest for which bounds exist.
+/// The fewest pairs that can decide a metric; five are the fewest for which bounds exist.
 pub const PAIRS_LEAST: usize = 6;
-/// A baseline whose requests fail more often than this cannot be compared.
+/// The largest share of failed requests of a baseline that can be compared.
 const BASELINE_FAILS_MOST: f64 = 0.01;
 
 /// The outcome of a whole gate.
@@ -27,7 +27,7 @@ const BASELINE_FAILS_MOST: f64 = 0.01;
 pub enum Outcome {
     /// A metric is better and none is worse.
     Better,
-    /// No metric changed by more than its limit.
+    /// No metric is worse or better by more than its limit.
     Same,
     /// A metric is worse in two sessions.
     Worse,
@@ -38,7 +38,6 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The text for people.
     pub fn text(self) -> &'static str {
         match self {
             Self::Better => "better",
@@ -60,7 +59,7 @@ impl Outcome {
     }
 }
 
-/// The most rows that a reason names.
+/// Maximum number of metrics that the reason of a verdict names.
 const NAMED_MAX: usize = 2;
 
 /// The judgement of a gate.
@@ -251,8 +250,8 @@ fn pressed(record: &Record, why: &[Option<String>]) -> Option<String> {
     ))
 }
 
-/// The halves of blocks in which a slice was dropped, in order. Each has its block, and the place of the first of its
-/// two slices.
+/// The halves of blocks in which a slice was dropped, in order. Each half is given by its block and by the place of the
+/// first of its two slices.
 pub fn halves_dropped(record: &Record, session: u32) -> Vec<(u32, u32)> {
     let why = pressure::dropped(&record.slices);
     let dropped = record.slices.iter().zip(&why).filter(|(slice, why)| slice.session == session && why.is_some());
@@ -295,8 +294,8 @@ fn whole(rows: &[Row], sessions: u32) -> (Outcome, String) {
     (Outcome::Same, format!("no change that matters, in {}{rest}", counted(of(Word::Same).count() as u64, "metric")))
 }
 
-/// A row as part of a sentence. The change is computed pair by pair, so the medians of all slices need not agree with
-/// it. The value beside the change is the median of A with this change.
+/// The row of a metric as part of a sentence. The change is computed pair by pair, so the medians of all slices need
+/// not agree with it. The value beside the change is the median of A with this change.
 fn told(row: &Row) -> String {
     let rule = row.metric.rule();
     if row.pairs == 0 {
@@ -354,7 +353,7 @@ fn row(record: &Record, why: &[Option<String>], rule: &'static Rule, resamples: 
     })
 }
 
-/// The combined decision of two sessions: "worse" needs both.
+/// The combined decision of two sessions about a metric: "worse" needs both sessions.
 fn confirmed(first: Word, second: Option<Word>, pooled: Word) -> Word {
     match (first, second) {
         (Word::Worse, Some(Word::Worse)) => Word::Worse,
@@ -363,7 +362,7 @@ fn confirmed(first: Word, second: Option<Word>, pooled: Word) -> Word {
     }
 }
 
-/// Converts a change from the scale of the comparison to that of a row.
+/// Converts a change from the scale on which pairs are compared to the unit of a row.
 fn change(rule: &Rule, place: f64) -> f64 {
     match rule.scale {
         Scale::Ratio { .. } => place.exp_m1(),
@@ -371,7 +370,8 @@ fn change(rule: &Rule, place: f64) -> f64 {
     }
 }
 
-/// The row of an exact count. B is worse only if every count of B is above every count of A, by more than the limit.
+/// The row of a metric that is an exact count. B is worse only if every count of B is above every count of A, by more
+/// than the limit.
 fn exact(record: &Record, rule: &'static Rule) -> Option<Row> {
     let of = |side: Side, session: u32| {
         let counted = record.counted.iter().filter(move |one| {

@@ -1,4 +1,4 @@
-//! Measures how often [`judge`] is right on generated series with known growth, and the promised rates.
+//! Measures how often [`judge`] is right on generated series with known growth.
 //!
 //! Owns the generator, the kinds of series and the promised rates. `cargo xtask calibrate --synthetic` prints the
 //! results, and an ordinary test checks them. The functions are pure: the same seeds give the same table. If a promise
@@ -24,7 +24,7 @@ const LEVEL: f64 = 60.0 * MIB;
 /// The largest share of clean runs that may fail.
 pub const FALSE_ALARMS_MOST: f64 = 0.05;
 /// The least share of runs with growth at twice the budget that must fail, and of clean runs that must pass. For series
-/// with a step or a bend it applies to growth at four times the budget.
+/// with a step or a bend, the share applies to growth at four times the budget.
 const DECIDED_LEAST: f64 = 0.8;
 /// The least share of runs with growth at four times the budget that must fail.
 const FOUR_TIMES_LEAST: f64 = 0.95;
@@ -48,7 +48,7 @@ impl Random {
     }
 }
 
-/// The value in MiB that is added to the noise, at this share of the run and at this second.
+/// The shape of a series: the value in MiB that is added to the noise, at this share of the run and at this second.
 type Form = fn(share: f64, t_s: f64) -> f64;
 
 /// A kind of series: autocorrelated noise plus a shape.
@@ -133,7 +133,7 @@ impl Kind {
         if self.fast > 0.0 { vec![0.0, 4.0, self.fast] } else { vec![0.0, 2.0, 4.0] }
     }
 
-    /// The judge's answer to one run that grows at this multiple of the budget.
+    /// The judge's answer to one run whose memory grows at this multiple of the budget.
     pub fn play(&self, times_budget: f64, seed: u64) -> Answer {
         let planned_s = planned_s() * self.longer;
         let (t_s, value) = self.generate(times_budget, seed, planned_s);
@@ -218,10 +218,10 @@ pub fn planned_s() -> f64 {
     length::needed_s(length::SIGMA_BYTES, length::TAU_S, BUDGET / 3600.0).unwrap_or(f64::INFINITY)
 }
 
-/// The number of runs from which the shares of a row are compared directly with the promise.
+/// The number of runs from which the shares of a table row are compared with the promise directly, without an interval.
 const RUNS_STRICT: u64 = 200;
 
-/// The promised shares for the runs of one row; absent: nothing is promised.
+/// The promised shares of outcomes for the runs of one row. An absent share means that nothing is promised.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Promise {
@@ -271,8 +271,8 @@ impl Row {
             && passed_most.is_none_or(|most| passed <= most)
     }
 
-    /// Whether a promise is broken. With fewer than two hundred runs, one run more or less is chance: then Wilson's
-    /// interval must confirm the break.
+    /// Whether the runs of this row break a promise. With fewer than two hundred runs, one run more or less is chance.
+    /// Then Wilson's interval must confirm the break.
     pub fn broken(&self) -> bool {
         if self.runs >= RUNS_STRICT {
             return !self.holds();

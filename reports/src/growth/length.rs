@@ -7,14 +7,14 @@ use crate::statistics::blocks::{BLOCKS_LEAST, TIMES_LEAST};
 pub const TAU_S: f64 = 50.0;
 /// The scatter of memory that a plan assumes, in bytes.
 pub const SIGMA_BYTES: f64 = 2.0 * 1024.0 * 1024.0;
-/// How many standard errors of the slope the budget must be. With 2.5, an ideal estimator that knows the noise would
-/// distinguish twice the budget from the budget in 80 % of runs. The Theil–Sen slope through medians of blocks has to
-/// measure its noise, and does so in 68 to 75 %. With 3.4 errors the Theil–Sen slope distinguishes them in about 88 %
-/// of runs; the calibration in `growth/tests.rs` checks this rate.
+/// The least size of the budget in standard errors of the slope. With 2.5, an ideal estimator that knows the noise
+/// would distinguish twice the budget from the budget in 80 % of runs. The Theil–Sen slope through medians of blocks
+/// has to measure its noise, and does so in 68 to 75 %. With 3.4 errors the Theil–Sen slope distinguishes them in about
+/// 88 % of runs; the calibration in `growth/tests.rs` checks this rate.
 const ERRORS: f64 = 3.4;
 
 /// The length of the steady phase, in seconds, that decides a budget of `budget_per_s`: `(3.4 σ √(24 τ) / B)^(2/3)`,
-/// but long enough for the least number of blocks. None if the budget is zero, because no length decides it.
+/// but long enough for the least number of blocks. None if the budget is zero, because no length decides such a budget.
 ///
 /// The standard error of a slope through noise with scatter σ and correlation time τ is `σ √(24 τ) / T^(3/2)`.
 pub fn needed_s(sigma: f64, tau_s: f64, budget_per_s: f64) -> Option<f64> {
@@ -24,11 +24,11 @@ pub fn needed_s(sigma: f64, tau_s: f64, budget_per_s: f64) -> Option<f64> {
     usable.then(|| slope_s.max(blocks_s)).filter(|needed_s| needed_s.is_finite())
 }
 
-/// The scatter of quiet memory, in bytes. A program with one thread that allocates little is as quiet.
+/// The scatter of the memory of a quiet program, in bytes: a program with one thread that allocates little.
 const SIGMA_QUIET_BYTES: f64 = 262_144.0;
 /// The distance of a one-sided 95 % bound from the slope, in standard errors.
 const BOUND: f64 = 1.645;
-/// The growth, in standard errors, at which four of five runs detect a leak.
+/// The growth, in standard errors of the slope, at which four of five runs detect a leak.
 const FOUND: f64 = 1.645 + 0.842;
 
 /// The length, in seconds, from which a subject may pass if its memory is quiet. The judge measures noise itself and
@@ -38,8 +38,8 @@ pub fn quiet_s(budget_per_s: f64) -> Option<f64> {
     (budget_per_s > 0.0).then_some(slope_s).filter(|slope_s| slope_s.is_finite())
 }
 
-/// The least growth, in bytes per second, that a steady phase of this length detects with the usual scatter. A failure
-/// does not need the planned length.
+/// The least growth, in bytes per second, that a steady phase of this length detects if memory scatters as usual. A
+/// failure does not need the planned length.
 pub fn found_per_s(length_s: f64, budget_per_s: f64) -> f64 {
     budget_per_s.max(0.0) + FOUND * SIGMA_BYTES * (24.0 * TAU_S).sqrt() / length_s.max(1.0).powf(1.5)
 }
@@ -65,7 +65,7 @@ mod tests {
         assert!(!decidable(needed_s - 1.0, SIGMA_BYTES, TAU_S, MIB / 3600.0));
     }
 
-    /// A quiet subject may pass a short run, and a short run always detects a large leak.
+    /// A subject with quiet memory can pass a short run, and a short run always detects a large leak.
     #[test]
     fn a_short_run_finds_large_leaks() {
         let quiet = quiet_s(MIB / 3600.0).unwrap();

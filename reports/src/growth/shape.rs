@@ -3,26 +3,25 @@
 use crate::statistics::blocks::{Blocks, Series};
 use crate::statistics::{change_point, quantile, theil_sen};
 
-/// The penalty for a change of level, in scatters of a block times the logarithm of the number of blocks. Three, as in
-/// Schwarz's criterion for place, size and direction.
-/// place, size and direction.
+/// The penalty for a change of level, in scatters of a block times the logarithm of the number of blocks. The factor is
+/// three, as in Schwarz's criterion for place, size and direction.
 const PENALTY: f64 = 3.0;
-/// The fewest blocks on each side of a step; two may be an outlier and its neighbour.
+/// The fewest blocks on each side of a step; two blocks may be an outlier and its neighbour.
 const BLOCKS_LEAST: usize = 3;
-/// The numbers of samples over which a change may extend. A step happens at once, but may fall between two samples, or
+/// The numbers of samples over which an edge is searched. A step happens at once, but may fall between two samples, or
 /// take a second or two.
 const EDGE_LAGS: [usize; 3] = [1, 2, 4];
-/// The least change at an edge, in scatters of the usual change between samples.
+/// The least change at an edge, in multiples of the usual change between samples.
 const EDGE_LEAST: f64 = 5.0;
-/// The share of an edge that must remain, and the share of the change that must be in the edge. A smaller share belongs
-/// to a spike or to a slope.
+/// The share of an edge that must remain after it, and the share of the whole step that must be in the edge. A smaller
+/// share belongs to a spike or to a slope.
 const EDGE_SHARE: f64 = 0.4;
 /// The number of blocks before and after an edge whose samples give the two levels.
 const LEVEL_BLOCKS: f64 = 2.0;
-/// The most edges that are examined, the largest first. Each costs the medians of two blocks of samples, and a series
-/// that hardly ever changes has as many edges as changes.
+/// Maximum number of edges that are examined, the largest first. Each edge costs the medians of two blocks of samples,
+/// and a series that hardly ever changes has as many edges as changes.
 const EDGES_MAX: usize = 64;
-/// Two levels fit clearly better if they leave at most this share of the misfit of a line.
+/// Two levels fit a series clearly better if they leave at most this share of the misfit of a straight line.
 const FIT: f64 = 0.7;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,7 +30,7 @@ pub struct Step {
     pub t_s: f64,
     /// The size of the step, in the unit of the values.
     pub by: f64,
-    /// The first block of the new level.
+    /// The number of the first block with the new level.
     pub(super) block: usize,
 }
 
@@ -45,8 +44,8 @@ pub(super) fn step(series: &Series<'_>, blocks: &Blocks, saw_tooth: bool, matter
     }
 }
 
-/// Places at which the samples change at once by much more than usual, and stay at the new level. A straight line has
-/// no edge, however steep it is.
+/// Points of the series at which the samples change at once by much more than usual, and stay at the new level. A
+/// straight line has no edge, however steep it is.
 fn edges(series: &Series<'_>, blocks: &Blocks) -> Vec<Step> {
     let (t_s, values) = (series.t_s, series.value);
     let distances: Vec<f64> = t_s.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -102,7 +101,7 @@ fn between_teeth(blocks: &Blocks) -> Vec<Step> {
     fitting.map(of).collect()
 }
 
-/// Whether two levels fit clearly better than a line.
+/// Whether two levels fit the blocks clearly better than a straight line.
 fn fits_better(axis: &[f64], values: &[f64], block: usize) -> bool {
     let Ok(line) = theil_sen::slope(axis, values, super::CONFIDENCE, 1.0) else { return false };
     let left: Vec<f64> = axis.iter().zip(values).map(|(x, y)| y - line.estimate * x).collect();

@@ -1,11 +1,11 @@
-//! Tests how often the verdict is right, with generated series whose growth is known.
+//! Tests how often the verdict on growth is right, with generated series whose growth is known.
 
 use super::calibration::{KINDS, Random, Row};
 use super::*;
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// The runs of each row: enough to check a promise, and few enough for an ordinary test. `cargo xtask calibrate
-/// --synthetic` uses more runs.
+/// Number of runs for each row of the calibration: enough to check a promise, and few enough for an ordinary test.
+/// `cargo xtask calibrate --synthetic` uses more runs.
 const RUNS: u64 = 60;
 
 fn holds(rows: impl Fn(&Row) -> bool) {
@@ -22,7 +22,7 @@ fn holds(rows: impl Fn(&Row) -> bool) {
     assert!(played > 0);
 }
 
-/// At most one in twenty clean runs fails, and at the planned length four in five pass.
+/// At most one in twenty clean runs fails, and four in five clean runs of the planned length pass.
 #[test]
 fn calibration_of_false_alarms() {
     holds(|row| row.times_budget <= 0.0);
@@ -156,7 +156,7 @@ fn a_hundred_hours_are_judged() {
     assert_eq!((found.outcome, found.shape.step), (Outcome::Pass, None), "{found:?}");
 }
 
-/// If a series cannot be judged, the answer has a reason, or a length that would be enough.
+/// If the growth of a series cannot be judged, the answer has the reason, or the length of a run that would be enough.
 #[test]
 fn what_cannot_be_judged_says_why() {
     let t_s: Vec<f64> = (0..3600).map(f64::from).collect();
@@ -202,7 +202,7 @@ fn minute(seed: u64, each_s: f64, gaps: &[(f64, f64)], asked: fn(&Question<'_>) 
     asked(&question).outcome
 }
 
-/// How many of 60 series fail, and how many pass.
+/// How many of 60 generated series fail, and how many pass.
 fn of_sixty(each_s: f64, gaps: &[(f64, f64)], asked: fn(&Question<'_>) -> Answer) -> (usize, usize) {
     let outcomes: Vec<Outcome> = (0..60).map(|seed| minute(seed, each_s, gaps, asked)).collect();
     let count = |wanted: Outcome| outcomes.iter().filter(|outcome| **outcome == wanted).count();

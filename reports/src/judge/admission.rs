@@ -1,5 +1,5 @@
-//! The judge of admission reviews: latency in the steady phase, wrong answers and errors in the whole run, and stored
-//! objects.
+//! The judge of admission reviews: latency in the steady phase, wrong answers and errors in the whole run, and images
+//! in stored objects.
 //!
 //! Owns `admission.*`.
 

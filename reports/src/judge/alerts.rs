@@ -1,4 +1,4 @@
-//! The judge of alerts: every decision needs exactly one alert, and a dry run none.
+//! The judge of alerts: every decision needs exactly one alert, and a dry run needs none.
 //!
 //! Owns `alerts.*`. The answers to the load show the decisions, and a receiver of the harness gets the alerts.
 
@@ -27,11 +27,11 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     budget.judge_each(record, &rows, findings);
 }
 
-/// A count with a largest allowed value.
+/// A count of alerts with a largest allowed value.
 struct AtMost<'a> {
     observed: u64,
     limit: u64,
-    /// The number of cases that could count. If it is zero, the rule is undecided.
+    /// The number of cases among which the count is taken. If it is zero, the rule is undecided.
     of: u64,
     among: &'a str,
     /// The counted thing, in the singular and in the plural.

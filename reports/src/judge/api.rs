@@ -35,15 +35,15 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     budget.judge_each(record, &rows, findings);
 }
 
-/// A count of `of` cases with a largest allowed value. The finding names the first example that begins with one of
-/// `sorts`.
+/// A count of wrong cases among `of` cases, with a largest allowed value. The finding names the first example that
+/// begins with one of `sorts`.
 struct AtMost<'a> {
     rows: &'a [&'a CallsRow],
     observed: u64,
     limit: u64,
-    /// The number of cases that could count. If it is zero, the rule is undecided.
+    /// The number of cases among which the count is taken. If it is zero, the rule is undecided.
     of: u64,
-    /// Answers that could not be compared, and that might count too.
+    /// Answers that could not be compared with the commits, and that might be wrong too.
     unjudged: u64,
     /// The counted thing, in the singular and in the plural: `answer was wrong`, `answers were wrong`.
     what: (&'static str, &'static str),

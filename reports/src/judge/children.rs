@@ -1,8 +1,8 @@
 //! The judge of children during the run. The judge finds problems that the end state cannot show, because they were
 //! corrected before the end, or because children are recognised by their owner.
 //!
-//! Owns `children.*`; `events.restored` judges the children at the end. The facts are `siblings` in `objects.json`; a
-//! scenario without `subject.children` has none.
+//! Owns `children.*`; `events.restored` judges the children at the end. The facts are in the field `siblings` of
+//! `objects.json`; a scenario without `subject.children` has none.
 
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};
@@ -34,7 +34,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// Why some children were not seen; none if all were.
+/// Why the harness did not see some children; none if it saw all.
 fn unread(kinds: &[Siblings]) -> Option<&str> {
     kinds.iter().find_map(|kind| kind.unread.as_deref())
 }

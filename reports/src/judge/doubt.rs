@@ -6,14 +6,14 @@
 use super::rule::Name;
 use super::{BY_DEFAULT, Finding, Findings, Verdict};
 
-/// The judge that findings about conditions of validity name.
+/// The name of the judge in findings about conditions of validity.
 pub(super) const JUDGE: &str = "validity";
 
 pub(super) const fn condition(key: &'static str) -> Name {
     Name { judge: JUDGE, section: JUDGE, key, word: None }
 }
 
-/// The verdicts that a condition makes untrustworthy.
+/// The budgets that an unmet condition makes undecided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doubts {
     /// Met budgets, because a fact that was not measured may have broken them.
@@ -85,7 +85,7 @@ impl Findings {
         }
     }
 
-    /// Whether one of the selected budgets is broken.
+    /// Whether a budget for which `of` returns true is broken.
     pub(super) fn any_broken_by(&self, of: impl Fn(Name, &Finding) -> bool) -> bool {
         let mut broken = self.judged.iter().filter(|(_, finding)| finding.verdict == Verdict::Fail);
         broken.any(|(name, finding)| finding.judge != JUDGE && of(*name, finding))
@@ -122,7 +122,7 @@ impl Findings {
         }
     }
 
-    /// Makes findings undecided, and returns their number.
+    /// Makes the findings that depend on an unmet condition undecided, and returns their number.
     fn doubt(&mut self, unmet: &Unmet, doubts: Doubts, rests: impl Fn(Name, &Finding) -> bool) -> usize {
         let (mut number, mut unasked) = (0, Vec::new());
         self.judged.retain_mut(|(name, finding)| {

@@ -48,7 +48,7 @@ section! {
 const UNTOLD: &str = "this control plane does not report the subject's requests; the mock does, and so do `local` and `node`, through \
                       their audit logs.";
 
-/// Whether the subject's requests were not counted.
+/// Whether the control plane did not count the subject's requests.
 fn untold(record: &Record) -> bool {
     record.manifest.control_plane != "mock" && record.intervals.iter().all(|row| row.api.subject_requests == 0)
 }

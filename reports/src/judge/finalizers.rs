@@ -1,6 +1,7 @@
 //! The judge of deletions that finalizers keep from completing.
 //!
-//! Owns `finalizers.*`. The facts are `hanging` in `objects.json`; a run without churn, or an older record, has none.
+//! Owns `finalizers.*`. The facts are in the field `hanging` of `objects.json`; a run without churn, or an older
+//! record, has none.
 
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};

@@ -14,11 +14,11 @@ use crate::statistics::blocks::Series;
 use crate::words::bytes;
 
 const HARNESS: Name = condition("harness");
-/// The allowed growth of the harness per hour: a day of it does not disturb a small machine. A decision takes about an
-/// hour.
+/// The allowed growth of the harness's memory, in bytes per hour: a day of such growth does not disturb a small
+/// machine. A decision takes a run of about an hour.
 const BYTES_PER_HOUR: f64 = 4.0 * 1_048_576.0;
 const SECONDS_PER_HOUR: f64 = 3600.0;
-/// The least scatter that is assumed, in bytes; the same as for the subject.
+/// The least scatter of the harness's memory that is assumed, in bytes; the same as for the subject.
 const SIGMA_BYTES_LEAST: f64 = 65_536.0;
 
 /// Adds no finding for a run that is too short: memory that is filled once looks like growth in every short run.
@@ -67,7 +67,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
 /// Faults after which the mock API server drops its history and begins to fill it again.
 const EMPTYING: &[&str] = &["compact", "watch-410", "rewind"];
 
-/// Whether a fault of [`EMPTYING`] had an effect.
+/// Whether a fault of [`EMPTYING`] had an effect in the run.
 fn was_emptied(record: &Record) -> bool {
     let struck = |row: &&FaultRow| row.hits > 0;
     let struck: BTreeSet<&str> = record.faults.iter().filter(struck).map(|row| row.id.as_str()).collect();
@@ -129,7 +129,7 @@ mod tests {
         judgement.findings.iter().find(|finding| finding.budget == budget).map(|finding| finding.verdict)
     }
 
-    /// The last hour has fewer samples, and samples kept for their peaks do not count.
+    /// A flat run passes although its last hour has fewer samples. Samples that were kept for their peaks do not count.
     #[test]
     fn a_flat_harness_passes_and_a_leak_in_it_is_told() {
         let flat = judged(0);

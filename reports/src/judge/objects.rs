@@ -1,7 +1,7 @@
 //! The judge of the subject's requests for objects that it did not make.
 //!
-//! Owns `objects.*`. The facts are `foreign` in `objects.json`. If the control plane does not report the author of each
-//! request, or the record is older, there are none.
+//! Owns `objects.*`. The facts are in the field `foreign` of `objects.json`. The field is absent if the control plane
+//! does not report the author of each request, or if the record is older.
 
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};
@@ -12,7 +12,7 @@ use crate::words::{count, millis};
 mod deleted_by_others;
 mod resurrected;
 
-/// The most reads of one object in a sentence, so that the sentence stays readable.
+/// Maximum number of reads of one object that a sentence names, so that the sentence stays readable.
 const READ_TOLD: usize = 2;
 
 section! {

@@ -1,4 +1,4 @@
-//! Tests that the generated tables of the documentation equal the rows of the judges.
+//! Tests that the tables in the documentation equal the tables that the judges' rules generate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -15,14 +15,14 @@ use crate::budgets::{
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
 const END: &str = "<!-- up to here -->\n";
 
-/// The text after the table of `requests`.
+/// The text that follows the table of the section `requests` in the documentation.
 const JUDGED_RESOURCES: &str =
     "\nJudged resources are those of `subject.watches`; without it, what the script and the churn write.\n";
 
-/// The faults in the example of a documentation page.
+/// The faults in the example scenario of a documentation page.
 const EXAMPLE_FAULTS: &str = "faults:\n  - {name: watch-end, at: 2s, resource: packages}\n  - {name: watch-410, at: 4s, resource: packages}\n```\n";
 
-/// The description of each key of a section.
+/// The description of each key of a section of `budgets`.
 fn keys<S: JsonSchema>() -> BTreeMap<String, String> {
     let schema = schemars::schema_for!(S);
     let properties = schema.get("properties").unwrap().as_object().unwrap();
@@ -44,11 +44,11 @@ fn table<S: Section + JsonSchema>(text: &mut String) {
     }
 }
 
-/// The expected hits of these faults: a test runs the page's example. The second fault is reported to each watch that
-/// resumes.
+/// The expected hits of the faults in the example: a test runs the page's example. The second fault is reported to each
+/// watch that resumes.
 const EXAMPLE_HITS: &str = "<!-- hits: 1, 1 -->";
 
-/// Writes an example with each key that a short run can show.
+/// Writes an example scenario with each key that a short run can show.
 fn example<S: Section>(text: &mut String) {
     let _ = writeln!(text, "\n{EXAMPLE_HITS}\n```yaml\nbudgets:\n  {}:", S::KEY);
     let shown = |row: &Row| row.example.map(|example| (row.name.key, example));
@@ -84,7 +84,7 @@ fn words(text: &mut String) {
     }
 }
 
-/// The page, the mark and the text of each generated table.
+/// For each generated table: the page, the mark that names its place in the page, and its text.
 fn parts() -> [(&'static str, &'static str, String); 11] {
     let [
         mut events,
@@ -134,7 +134,8 @@ fn parts() -> [(&'static str, &'static str, String); 11] {
     ]
 }
 
-/// `UPDATE_DOCS=1 cargo xtask test the_pages_have_the_rows` writes the tables again.
+/// The documentation has the tables of the judges. `UPDATE_DOCS=1 cargo xtask test the_pages_have_the_rows` writes them
+/// again.
 #[test]
 fn the_pages_have_the_rows_of_the_judges() {
     for (page, mark, written) in parts() {

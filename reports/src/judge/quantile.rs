@@ -1,5 +1,5 @@
-//! Limits on quantiles of a latency, from the planned start. All outcomes count, so that a subject that fails fast does
-//! not look fast.
+//! Limits on quantiles of a latency, measured from the planned start of a call. Failed calls count too, so that a
+//! subject that fails fast does not look fast.
 
 use units::Span;
 
@@ -11,7 +11,7 @@ use crate::words::{count, counted, micros};
 pub(super) struct Measured {
     /// The tag of the latency's histogram.
     pub tag: &'static str,
-    /// The name of one sample, for sentences.
+    /// The name of one measured call, for sentences.
     pub one: &'static str,
 }
 

@@ -13,20 +13,20 @@ use super::{Finding, Findings, Verdict};
 use crate::record::{Backlog, Record};
 use crate::words::{counted, millis, three_digits};
 
-/// With this many objects served in the drain, their times alone show whether the subject served steadily.
+/// The number of objects served in the drain from which their times alone show whether the subject served steadily.
 const SERVED_MIN: u64 = 8;
-/// The fewest served objects that show anything. With fewer than [`SERVED_MIN`], the subject's own writes must show
-/// that it continued to work.
+/// The fewest objects served in the drain that can show steady work. With fewer than [`SERVED_MIN`], the subject's own
+/// writes must show that it continued to work.
 const SERVED_FEW: u64 = 3;
 /// Each quarter of the drain must have at least an even share of the served objects divided by this number.
 const SHARE_MIN: u64 = 4;
-/// With this many objects written by the subject in the drain, the writes show whether it worked steadily.
+/// The number of objects written by the subject in the drain from which the writes show whether it worked steadily.
 const WRITTEN_MIN: usize = 8;
-/// The number of seconds that show a steady rate, and how far a second may differ from the others. A token bucket
-/// admits one request more or less.
+/// The number of seconds that show a steady rate of requests, and the number of requests by which a second may differ
+/// from the others. A token bucket admits one request more or less.
 const STEADY_S: usize = 5;
 const STRAY: f64 = 0.15;
-/// The most seconds of a drain that are examined one by one.
+/// Maximum number of seconds of a drain that are examined one by one.
 const SECONDS_MAX: u64 = 3600;
 /// The recommended rate of churn, as a share of the subject's serving rate. A smaller share leaves room for uneven
 /// load.
@@ -125,7 +125,8 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// Whether a finding is about work that may be unfinished. Findings about wrong work are not.
+/// Whether a finding is about work that may be unfinished, such as a missing version. A finding about wrong work is
+/// not.
 fn rests(name: Name) -> bool {
     match name.section {
         "events" => matches!(name.key, "missed" | "ghost" | "unseen" | "converged" | "restored"),
@@ -134,7 +135,7 @@ fn rests(name: Name) -> bool {
     }
 }
 
-/// Whether objects were served until the end, as evenly as their number can show.
+/// Whether the subject served objects until the end, as evenly as their number can show.
 fn goes_on(backlogs: &[Backlog]) -> bool {
     backlogs.iter().all(|backlog| {
         let [first, second, third, last] = backlog.served;
@@ -173,7 +174,7 @@ fn writes_on(record: &Record, backlog: &Backlog) -> bool {
     quarters.iter().sum::<usize>() >= WRITTEN_MIN && quarters.iter().all(|new| *new > 0)
 }
 
-/// Whether each request until `to_ms` has its row.
+/// Whether the record has a row for each request until `to_ms`.
 fn is_told(record: &Record, to_ms: u64) -> bool {
     record.requests.told && record.requests.complete_until_ms().is_none_or(|until_ms| until_ms >= to_ms)
 }
@@ -198,7 +199,7 @@ fn seconds(record: &Record, backlog: &Backlog) -> Vec<u64> {
     seconds
 }
 
-/// Whether all seconds have about the same number of requests.
+/// Whether all these seconds have about the same number of requests.
 fn is_constant(seconds: &[u64]) -> bool {
     if seconds.len() < STEADY_S {
         return false;

@@ -27,7 +27,8 @@ pub(crate) use blind::longest_ms as longest_blind_ms;
 pub(super) use hot_loop::excluded as excludes_hot_loop;
 use scope::Asked;
 
-/// Lists the rules of the section, and builds a function with all limits for the case that nothing can be judged.
+/// Lists the rules of the section `requests`, and builds a function that returns all limits. The function is used if
+/// nothing can be judged.
 macro_rules! rules {
     ($($field:ident $key:literal: $limit:ty = $rule:ty,)*) => {
         section! {
@@ -79,7 +80,7 @@ pub(super) fn gave_up(findings: &Findings) -> bool {
     findings.broken::<blind::Blind>()
 }
 
-/// Judges a hot loop of lists and watches by request rows, with the name of another budget.
+/// Judges a hot loop of lists and watches by request rows, for a budget of another section.
 pub(super) fn judge_hot_loop(record: &Record, name: Name, limit: Rate, cause: &str, findings: &mut Findings) {
     hot_loop::judge_follows(&Asked::of(record), name, limit, cause, findings);
 }
@@ -108,7 +109,7 @@ impl Limit for Span {
     }
 }
 
-/// Makes all budgets undecided if the control plane does not report the author of each request.
+/// Makes all budgets of the section undecided if the control plane does not report the author of each request.
 fn undecided(budget: &Requests, findings: &mut Findings) {
     for (name, limit) in limits(budget) {
         let text = "this control plane does not report the subject's requests; the mock does.";

@@ -74,14 +74,14 @@ fn counted(record: &Record) -> impl Iterator<Item = (u64, Process)> {
     subject(record).filter(|(_, process)| !process.told)
 }
 
-/// A part of the steady phase in which one process of the subject ran, after the process's warm-up.
+/// A time range in the steady phase in which one process of the subject ran, after the process's warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Life {
     from_ms: u64,
     to_ms: u64,
 }
 
-/// All lives of the subject's processes, in order; one if the subject was never started again.
+/// All lives of the subject's processes, in order; one life if the subject was never started again.
 fn lives(record: &Record) -> Vec<Life> {
     let warm_up_ms = record.manifest.phases.warm_up_ms;
     let mut lives = Vec::new();

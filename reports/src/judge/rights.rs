@@ -1,6 +1,8 @@
-//! Notes rights that the subject lacks: the requests that the control plane refused. The judge owns no budget.
+//! Adds a note about rights that the subject lacks: the requests that the control plane refused. The judge owns no
+//! budget.
 //!
-//! A subject may ask for more than it needs, so a refusal alone is no failure. Other judges measure its effects.
+//! A subject may ask for more than it needs, so a refusal alone is no failure. Other judges measure the effects of a
+//! refusal.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! A rule and its row: one limit of a scenario, and the function that judges it.
 //!
 //! A rule is a file with its row and a line in the list of its section (`section!`). The section's type in `budgets`
-//! defines the keys and values that a scenario may have. The tables of the documentation and the words of a verdict
-//! come from the rows. A finding's [`Name`] identifies its rule; its text does not. This module has the code that every
-//! rule needs.
+//! defines the keys and values that a scenario may have. The rows of all rules generate the tables of the documentation
+//! and the words of a verdict. A finding's [`Name`] identifies its rule; its text does not. This module has the code
+//! that every rule needs.
 
 use std::fmt;
 
@@ -28,16 +28,16 @@ pub(super) trait Section {
     #[cfg(test)]
     const ALWAYS: &'static [Row];
 
-    /// Judges each rule whose limit is set or has a default.
+    /// Judges each rule whose limit the scenario sets or the rule sets by default.
     fn judge_each(&self, record: &Record, facts: &Self::Facts<'_>, findings: &mut Findings);
 
-    /// The limits that are set and that a witness cannot decide, each with the facts that the witness does not report.
+    /// The limits that the scenario sets and a witness cannot decide, each with the facts that the witness does not
+    /// report.
     fn unseen(&self, sees: Sees) -> Vec<(Name, Vec<Sight>)>;
 }
 
 /// The section, key and limit type of a rule, as its section's list gives them.
 pub(super) trait Placed {
-    /// The section with the rule's limit.
     type Section: Section;
     type Limit;
     /// The key of the limit in its section. A finding names section and key, with a dot between.
@@ -46,7 +46,7 @@ pub(super) trait Placed {
 
 /// A rule: one limit and its judge.
 pub(super) trait Rule: Placed {
-    /// The description for the documentation, if no key of the scenario has one.
+    /// The description for the documentation, if no key of the scenario has a description.
     #[cfg_attr(not(test), expect(dead_code, reason = "the pages are written by the test that compares them"))]
     const DOC: &'static str = "";
     /// A value in YAML that the example client meets; none if no short run can show the rule.
@@ -54,7 +54,7 @@ pub(super) trait Rule: Placed {
     const EXAMPLE: Option<&'static str> = None;
     /// The word for a subject that breaks the rule; none if no finding has the rule's name.
     const WORD: Option<Word>;
-    /// The limit if a scenario has the section but not the key; none: not judged.
+    /// The limit if a scenario has the section but not the key. Without a default, the rule is not judged.
     const DEFAULT: Option<Self::Limit> = None;
     /// The facts that the witness has to report. Without them it is unknown whether the limit was met.
     const NEEDS: &'static [Sight] = &[];
@@ -90,7 +90,6 @@ impl Row {
 /// Identifies the rule, or the condition of validity, of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Name {
-    /// The judge that the finding names.
     pub judge: &'static str,
     pub section: &'static str,
     pub key: &'static str,
@@ -103,7 +102,7 @@ impl Name {
         Self { judge: R::Section::JUDGE, section: R::Section::KEY, key: R::KEY, word: R::WORD }
     }
 
-    /// The name of a part of the rule that has its own limit.
+    /// The name of a part of the rule, such as one series, that has its own limit.
     pub(super) fn below(self, part: &str) -> Budget {
         Budget { name: self, text: format!("{self}.{part}") }
     }
@@ -129,7 +128,7 @@ impl From<Name> for Budget {
     }
 }
 
-/// The needed facts that a witness does not report.
+/// The facts in `needs` that a witness does not report.
 pub(super) fn lacks(sees: Sees, needs: &[Sight]) -> Vec<Sight> {
     needs.iter().copied().filter(|sight| !sees.can(*sight)).collect()
 }

@@ -1,17 +1,17 @@
-//! Interim verdicts on growth while a run is under way, and how much longer the run needs to decide each.
+//! Interim verdicts on growth while a run is under way, and how much longer the run needs to decide each budget.
 //!
 //! Owns, in bounded memory, the facts that these verdicts need. The verdict of the run comes from its record alone.
 
 use super::{Findings, Verdict, resources};
 use crate::record::{AdmissionRow, Interval, Latency, Manifest, MetricsRow, Record, Requests, Sample};
 
-/// The most samples that are kept. If there are more, every other sample is dropped, and later ones are taken at half
-/// the rate. A sample has some hundred bytes in the process whose own growth is judged. With eight times as many
-/// samples, the process grew by two MiB in a run of an hour, far below its limit.
+/// Maximum number of samples that are kept. If there are more, every other sample is dropped, and later samples are
+/// taken at half the rate. A sample has some hundred bytes in the process whose own growth is judged. With eight times
+/// as many samples, the process grew by two MiB in a run of an hour, far below its limit.
 const SAMPLES_MAX: usize = 1024;
-/// The most intervals that are kept. If there are more, each two become one.
+/// Maximum number of intervals that are kept. If there are more, each two neighbours become one.
 const INTERVALS_MAX: usize = 256;
-/// The prefix of the keys of budgets on growth.
+/// The prefix of the key of each budget on growth, within its section.
 const GROWTH: &str = "growth";
 
 /// The facts of the run so far that the growth judges need.
@@ -21,7 +21,7 @@ pub struct SoFar {
     metrics: Stride,
 }
 
-/// Takes every n-th row, and doubles n whenever there are too many rows, so that all rows have the same distance. If
+/// Keeps every n-th row, and doubles n whenever there are too many rows, so that all rows have the same distance. If
 /// the later rows were closer, the judge would find samples missing.
 struct Stride {
     step: u64,
@@ -31,7 +31,7 @@ struct Stride {
 impl Stride {
     const ALL: Self = Self { step: 1, seen: 0 };
 
-    /// Whether the next row is kept.
+    /// Counts the next row, and returns whether it is kept.
     fn takes(&mut self) -> bool {
         self.seen += 1;
         (self.seen - 1).is_multiple_of(self.step)
@@ -66,7 +66,7 @@ pub struct Interim {
 }
 
 impl SoFar {
-    /// Begins with the plan of a run; none if the run judges no growth.
+    /// Begins with the manifest of a run; none if the run has no budget on growth.
     pub fn new(manifest: &Manifest) -> Option<Self> {
         let memory = manifest.budgets.memory.iter().any(|memory| {
             memory.growth.is_some()
@@ -129,7 +129,7 @@ impl SoFar {
         }
     }
 
-    /// The interim result of each budget on growth. Computing it takes as long as judging a record: milliseconds.
+    /// The interim result of each budget on growth. The computation takes as long as judging a record: milliseconds.
     pub fn interims(&self) -> Vec<Interim> {
         interims(&self.record)
     }
@@ -153,7 +153,7 @@ pub(crate) fn interims(record: &Record) -> Vec<Interim> {
     .collect()
 }
 
-/// Merges each two intervals that belong to the same phase.
+/// Merges each two neighbouring intervals of the same phase.
 fn by_twos() -> impl FnMut(Vec<Interval>, Interval) -> Vec<Interval> {
     let mut open = false;
     move |mut rows, row| {
@@ -210,7 +210,8 @@ mod tests {
         assert!(SoFar::new(&example.manifest).is_none());
     }
 
-    /// In a long run memory stays bounded, merged rows lose no request, and samples stay at equal distances.
+    /// In a long run the memory for interim results stays bounded, merged rows lose no request, and samples stay at
+    /// equal distances.
     #[test]
     fn it_is_bounded_and_loses_no_request() {
         let mut example = Example::clean();
@@ -232,7 +233,7 @@ mod tests {
         assert_eq!(before.len(), 1);
     }
 
-    /// A long run is judged like a short one, and its dropped samples do not count as missing.
+    /// A long run is judged like a short one, and samples that were dropped to save memory do not count as missing.
     #[test]
     fn it_still_judges_when_samples_were_left_out() {
         let mut example = Example::clean();

@@ -23,7 +23,7 @@ fn fired(example: &Example) -> Vec<String> {
     fired
 }
 
-/// Adds load through the control plane, which stored this many versions.
+/// Adds admission load through the control plane, which stored this many versions of objects.
 fn stored(example: &mut Example, versions: u64, unpinned: u64) {
     example.manifest.budgets.admission.as_mut().unwrap().unpinned = Some(0);
     let examples = vec!["pods n/a was stored with the image r/a:1".to_owned()];
@@ -46,7 +46,7 @@ fn registry(example: &mut Example, budget: &str) {
     example.manifest.budgets.registry = Some(serde_json::from_str(budget).unwrap());
 }
 
-/// A name, the changes that damage a clean record, and all findings that must not pass.
+/// A name, the changes that damage a clean record, and all findings that must not pass afterwards.
 type Planted = (&'static str, &'static [fn(&mut Example)], &'static str);
 
 /// The budgets of the clean example that are undecided if the machine was suspended.
@@ -61,7 +61,7 @@ const SUSPENDED_AND_FAILED: &str = "events.missed fail, admission.wrongVerdicts 
     requests.hotLoop inconclusive, requests.staleResume inconclusive, requests.openWatches inconclusive, \
     admission.p99 inconclusive, admission.errors inconclusive, descriptors.growth inconclusive, \
     validity.suspended inconclusive, fail";
-/// The budgets of the clean example that need samples, and are undecided if there is a gap in them.
+/// The budgets of the clean example that need samples, and are undecided if samples are missing.
 const SAMPLES_MISSING: &str = "memory.ceiling inconclusive, descriptors.ceiling inconclusive, descriptors.growth inconclusive, \
     threads.ceiling inconclusive, validity.samples inconclusive, inconclusive";
 
@@ -418,7 +418,8 @@ fn a_subject_that_never_asked_is_not_judged() {
     assert!(judgement.words.is_empty(), "{:?}", judgement.words);
 }
 
-/// A subject that never requested a churned resource, but sent too many other requests, fails: these were observed.
+/// A subject that never requested a churned resource, but sent too many other requests, fails: the control plane
+/// recorded these requests.
 #[test]
 fn a_subject_that_never_asked_and_asked_too_much_of_something_else_fails() {
     let mut example = Example::clean();
@@ -456,7 +457,7 @@ fn broken_budgets_decide_although_the_run_was_not_finished() {
     assert_eq!(fired.last().map(String::as_str), Some("fail"));
 }
 
-/// The reason is one line: the finding that decides comes first, then gaps in the measurement.
+/// The reason for a verdict is one line: the finding that decides comes first, then gaps in the measurement.
 #[test]
 fn a_reason_is_one_sentence_and_says_both() {
     let mut example = Example::failing();
@@ -482,7 +483,7 @@ fn unreadable_witness_lines_excuse_misses_but_not_a_clean_run() {
     assert_eq!(fired(&example), ["events.missed fail", "fail"]);
 }
 
-/// A finding shows the unreadable line. If nothing is judged, a note shows it.
+/// A finding shows the line of the witness that could not be read. If nothing is judged, a note shows the line.
 #[test]
 fn an_unreadable_witness_line_is_shown() {
     let mut example = Example::clean();
@@ -497,7 +498,7 @@ fn an_unreadable_witness_line_is_shown() {
     assert!(judgement.notes.contains(&note), "{:?}", judgement.notes);
 }
 
-/// The tolerated number in the scenario applies, whether or not a version looks missed.
+/// The number of unreadable lines that the scenario tolerates applies, whether or not a version looks missed.
 #[test]
 fn unreadable_witness_lines_are_tolerated_up_to_what_the_scenario_says() {
     let mut example = Example::clean();
@@ -512,8 +513,8 @@ fn unreadable_witness_lines_are_tolerated_up_to_what_the_scenario_says() {
     assert_eq!(fired(&example), ["events.missed fail", "fail"]);
 }
 
-/// If the witness does not report a fact, limits on it are neither met nor broken. The same run with a better witness
-/// passes.
+/// If the witness does not report a fact, limits on this fact are neither met nor broken. The same run with a better
+/// witness passes.
 #[test]
 fn what_the_witness_cannot_tell_is_not_decided() {
     let mut example = Example::clean();
@@ -550,7 +551,8 @@ fn objects_are_judged_where_versions_cannot_be() {
     assert_eq!(fired(&example), ["events.unseen inconclusive", "inconclusive"]);
 }
 
-/// The witness must report superseded versions only if the scenario requires every version.
+/// A witness that does not report superseded versions leaves a budget undecided only if the scenario requires every
+/// version.
 #[test]
 fn every_version_needs_a_witness_that_tells_them() {
     let mut example = Example::clean();
@@ -631,7 +633,8 @@ fn rights_that_are_missing_are_named_once_and_break_nothing() {
     assert!(judgement.notes.iter().any(|note| note.contains(named)), "{:?}", judgement.notes);
 }
 
-/// A hundred hours with a fault each minute: faults that were hit are listed by name, others one by one.
+/// In a run of a hundred hours with a fault each minute, faults that were hit are listed by name, other faults one by
+/// one.
 #[test]
 fn thousands_of_faults_are_told_by_name() {
     let mut example = Example::clean();
@@ -696,7 +699,7 @@ fn a_lot_may_find_nothing_to_hit_now_and_then() {
     assert_eq!(told(0, true).0, Verdict::Pass);
 }
 
-/// An interrupted run shows nothing about faults that were planned for later.
+/// The report on an interrupted run does not list faults that were planned for later.
 #[test]
 fn faults_after_the_end_of_an_interrupted_run_are_not_told() {
     let mut example = Example::clean();
@@ -740,7 +743,7 @@ fn limits_that_the_scenario_does_not_name_say_so() {
     );
 }
 
-/// The finding does not claim what corrected a late version: there may have been no list at all.
+/// The finding about a late version does not claim that a list corrected it, because there may have been no list.
 #[test]
 fn a_late_version_is_said_to_be_late_and_no_more() {
     let judgement = Example::failing().judged();
@@ -751,7 +754,7 @@ fn a_late_version_is_said_to_be_late_and_no_more() {
     }
 }
 
-/// The fault ended the watch, which was open until then. A fault without a target must not report more.
+/// The finding about a fault without a target does not claim that no watch was open before the fault.
 #[test]
 fn a_fault_that_found_nothing_says_nothing_of_the_watches_before() {
     let mut example = Example::clean();
@@ -815,7 +818,7 @@ fn a_fault_on_updates_of_a_program_that_patches_names_the_remedy() {
     assert!(finding.verdict == Verdict::Inconclusive && finding.text.ends_with(said), "{finding:?}");
 }
 
-/// Missing counts prove neither that the subject sent requests nor that it had no loop.
+/// If requests were not counted, the record proves neither that the subject sent requests nor that it had no loop.
 #[test]
 fn what_was_asked_is_judged_only_where_somebody_counted_it() {
     let mut example = Example::clean();

@@ -23,17 +23,17 @@ pub(super) use machine::Busy;
 
 /// The share of the planned requests that must be sent.
 const SENT_LEAST: f64 = 0.99;
-/// If the 99th percentile of the generator's lateness is above this, in microseconds, latency may be the generator's
+/// The 99th percentile of the load generator's lateness, in microseconds, above which latency may be the generator's
 /// fault.
 const LATENESS_P99_US: u64 = 10_000;
-/// The longest time without a sample of the subject.
+/// The longest allowed time without a sample of the subject, in milliseconds.
 const SAMPLE_GAP_MS: u64 = 30_000;
 /// If less than this share of the planned load was sent, the run is not the planned one.
 const SENT_WHOLE: f64 = 0.5;
 /// The least suspension of the machine, or step of the wall clock, that is reported, in milliseconds between two
 /// samples. A gradual correction of the wall clock also affects the clock that measures times, so it is not noticed.
 const CLOCK_STEP_MS: u64 = 1000;
-/// The pressure on the processor, in percent of the time, from which a note reports it.
+/// The share of the time in which tasks waited for a processor, in percent, from which a note reports the pressure.
 const PSI_CPU_PCT: f64 = 50.0;
 
 // The conditions, and the word for a subject that breaks one; most have none.
@@ -151,8 +151,8 @@ fn judge_end(record: &Record, findings: &mut Findings) -> bool {
     false
 }
 
-/// Whether a budget limits excess. Such a budget stays broken, even if the subject did not request the churned
-/// resource.
+/// Whether a budget limits an excess, such as too many requests. Such a budget stays broken, even if the subject did
+/// not request the churned resource.
 fn is_excess(name: Name) -> bool {
     match name.section {
         "writes" | "objects" => true,
@@ -162,13 +162,13 @@ fn is_excess(name: Name) -> bool {
     }
 }
 
-/// Whether a finding says that the subject stopped sending requests. Such a subject had nothing to report, and a silent
-/// witness is explained.
+/// Whether a finding says that the subject stopped sending requests. Such a subject had nothing to report, so the
+/// silence of its witness is explained.
 fn never_asked(findings: &Findings) -> bool {
     requests::gave_up(findings)
 }
 
-/// Judges rows that were lost to a full disk: they may be the rows that would decide.
+/// Judges rows that were lost to a full disk, because the lost rows may be those that would decide a budget.
 fn judge_lost(record: &Record, findings: &mut Findings) {
     let Some(lost) = record.end.as_ref().and_then(|end| end.lost) else { return };
     let until = lost.to_ms.map_or_else(|| "the end".to_owned(), millis);
@@ -237,8 +237,8 @@ fn grows_with_load(name: Name) -> bool {
     doubt::is_sampled(name) && name.key == "growth"
 }
 
-/// Judges a load that was smaller than planned, which makes nothing worse. Broken budgets stay broken. Met budgets that
-/// depend on the rate are undecided. Counts of commits and answers stay valid.
+/// Judges a load that was smaller than planned, which makes no measurement worse. Broken budgets stay broken. Met
+/// budgets that depend on the rate are undecided. Counts of commits and answers stay valid.
 fn judge_share(
     findings: &mut Findings,
     (name, what): (Name, &str),
@@ -273,8 +273,8 @@ fn judge_share(
 }
 
 /// Judges the generator's lateness. Lateness is part of the response time, so it can break a latency budget but never
-/// meet one. The generator can be at fault only if a budget is broken that the time from the real start alone does not
-/// break.
+/// meet one. The generator can be at fault only if a budget is broken that would be met if response times were counted
+/// from the real start.
 fn judge_lateness(record: &Record, findings: &mut Findings) {
     judge_lateness_of(record, findings, (LATENESS, tag::LATENESS), ("reviews", "admission"));
     judge_lateness_of(record, findings, (CALL_LATENESS, tag::CALLS_LATENESS), ("calls", "api"));
@@ -356,7 +356,7 @@ fn judge_witness(record: &Record, exited: bool, findings: &mut Findings) {
     }
 }
 
-/// A text about the first line that could not be read, if the record has it.
+/// A text about the witness's first line that could not be read, if the record has this line.
 fn first_unreadable(record: &Record) -> String {
     let example = record.intervals.iter().find_map(|row| row.witness.example.as_deref());
     example.map(|example| format!("; first: {example}")).unwrap_or_default()

@@ -8,7 +8,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Builds the enum of the words, and their spelling, from a list.
+/// Builds the enum of the words of a verdict, and their spelling, from a list.
 macro_rules! words {
     ($(#[doc = $doc:literal] $word:ident = $spelled:literal,)*) => {
         /// A defect of a subject.

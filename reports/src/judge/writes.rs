@@ -1,6 +1,7 @@
 //! The judge of the subject's writes: whether the subject stops writing when no other client writes.
 //!
-//! Owns `writes.*`. The facts are `quiet` in `objects.json`; a run without churn, or an older record, has none.
+//! Owns `writes.*`. The facts are in the field `quiet` of `objects.json`; a run without churn, or an older record, has
+//! none.
 
 use super::rule::{Name, Rule as _, Section, section};
 use super::{Findings, Verdict};
@@ -10,8 +11,8 @@ use crate::words::millis;
 
 mod steady;
 
-/// The shortest quiet time that can be judged. In a shorter one, a subject that writes each second would not write in
-/// each third.
+/// The shortest time without other writes that can be judged, in milliseconds. In a shorter time, a subject that writes
+/// each second would not write in each third.
 const QUIET_MIN_MS: u64 = 2000;
 
 section! {

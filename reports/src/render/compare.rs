@@ -1,7 +1,7 @@
 //! A comparison of several subjects under one scenario, as text for a terminal and as a decision record in Markdown.
 //!
-//! Owns the texts. The decision record has the form of Nygard: context, options, measurements, decision. The reader
-//! makes the decision.
+//! Owns the texts of a comparison. The decision record has the form that Nygard proposed: context, options,
+//! measurements, decision. The reader makes the decision.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::compare::{Cell, Comparison, FigureHead, Group, Row};
 use crate::outside::{code, markdown as escaped};
 use crate::words::{counted, millis};
 
-/// The text for an unknown value.
+/// The text in a table cell for an unknown value.
 const NOTHING: &str = "–";
 /// The meaning of a rank, for terminal, Markdown and HTML.
 pub(crate) const RANKS: &str = "A rank counts the subjects that are certainly better in a figure: their whole interval is lower. There is \
@@ -102,7 +102,7 @@ fn write_record(out: &mut String, comparison: &Comparison) -> std::fmt::Result {
     writeln!(out, "\n## Decision\n\nOpen.\n\n## Consequences\n\nOpen.")
 }
 
-/// How the comparison ran, in two sentences.
+/// How, when and where the comparison ran, in one sentence.
 pub(crate) fn how(comparison: &Comparison) -> String {
     let way = if comparison.side_by_side { "side by side" } else { "one after the other" };
     format!(

@@ -12,11 +12,11 @@ use serde_json::Value;
 use crate::outside;
 use crate::record::{Record, tag};
 
-/// The most columns of a table: far more than rows have fields.
+/// Maximum number of columns of a table: far more than any row has fields.
 const COLUMNS_MAX: usize = 1024;
-/// The names of a row's time in its file; for an interval it is the end of the interval.
+/// The names that the field with a row's time may have; the time of an interval is its end.
 const TIMES: [&str; 2] = ["tMs", "endMs"];
-/// The first columns of a table.
+/// The fields that are the first columns of a table, in this order.
 const FIRST: [&str; 4] = ["tag", "tMs", "startMs", "endMs"];
 
 #[derive(Debug, thiserror::Error)]
@@ -27,13 +27,10 @@ pub enum CsvError {
         /// The requested name.
         name: String,
     },
-    /// The CSV could not be written.
     #[error("write CSV")]
     Write(#[from] csv::Error),
-    /// The CSV could not be written.
     #[error("write CSV")]
     Flush(#[from] std::io::Error),
-    /// A row could not be read as columns.
     #[error("turn a row into columns")]
     Row(#[from] serde_json::Error),
 }
@@ -139,7 +136,7 @@ impl Table {
         cells.push((place, text));
     }
 
-    /// The names of the columns, each with the number of rows that have a value.
+    /// The names of the columns, each with the number of rows that have a value in the column.
     fn counted(&self) -> impl Iterator<Item = (&String, usize)> {
         let mut counts = vec![0; self.columns.len()];
         for (place, _) in self.rows.iter().flatten() {
@@ -149,7 +146,8 @@ impl Table {
     }
 }
 
-/// The slices of `latency.hlog` that charts show: a row for each slice and tag, in microseconds.
+/// A table of the time slices of `latency.hlog` that charts show: a row for each slice and tag, with quantiles in
+/// microseconds.
 fn latency(record: &Record) -> Result<Table, serde_json::Error> {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
@@ -192,7 +190,7 @@ mod tests {
         Ok(String::from_utf8(out).unwrap())
     }
 
-    /// A series has the values of its file, and a table has all columns of all rows.
+    /// A series as CSV has the values of its record file, and a table as CSV has all columns of all rows.
     #[test]
     fn a_series_and_a_table_are_those_of_the_record() {
         let example = Example::clean();
@@ -208,7 +206,7 @@ mod tests {
         assert!(text(&example, "latency").unwrap().starts_with("tag,startMs,endMs,count,"));
     }
 
-    /// A spreadsheet that opens the file computes nothing from outside text. Numbers remain numbers.
+    /// A spreadsheet that opens the CSV file takes no outside text for a formula. Numbers remain numbers.
     #[test]
     fn outside_text_is_no_formula() {
         let mut example = Example::failing();

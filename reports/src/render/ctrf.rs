@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(since_1970_ms("yesterday"), None);
     }
 
-    /// Counts and statuses are those of the findings. An undecided finding is not a pass.
+    /// The CTRF report has the counts and statuses of the findings. An undecided finding is not a passed test.
     #[test]
     fn every_finding_is_a_test() {
         let folder = tempfile::tempdir().unwrap();

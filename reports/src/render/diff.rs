@@ -1,7 +1,7 @@
 //! The comparison of two runs, as text of three columns.
 //!
-//! Owns the layout. A budget is listed if its verdicts differ, or if one of them is not a pass. All figures are listed,
-//! with the ratio of the second run to the first.
+//! Owns the layout of this text. A budget is listed if its verdicts differ, or if one of them is not a pass. All
+//! figures are listed, with the ratio of the second run to the first.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use super::terminal::{plain, word};
 use crate::diff::{BudgetPair, Diff, Difference, Figure, Unit};
 use crate::words::{bytes, count, micros, three_digits};
 
-/// The text for a missing value.
+/// The text in a table cell for a missing value.
 const NOTHING: &str = "-";
 
 /// The comparison as text that ends with a line end.

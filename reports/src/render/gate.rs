@@ -9,7 +9,7 @@ use crate::gate::verdict::{Judgement, Row};
 use crate::outside::{code, line, markdown as escaped};
 use crate::words::{count, counted, millis, percent};
 
-/// The text for an unknown value.
+/// The text in a table cell for an unknown value.
 const NOTHING: &str = "–";
 
 /// How the certificate was computed, for every form of the report.
@@ -21,7 +21,7 @@ pub const HOW: &str = "The certificate is computed from the slices of this very 
 pub const COLUMNS: &str =
     "A and B are medians over all slices; the change is taken pair by pair, so it need not be their quotient.";
 
-/// The texts of a row.
+/// The texts of a table row, which is about one metric.
 pub(crate) struct Shown<'a> {
     pub(crate) name: &'a str,
     pub(crate) a: String,
@@ -35,7 +35,7 @@ pub(crate) struct Shown<'a> {
     pub(crate) dots: Option<Dots>,
 }
 
-/// The chart of a row: each pair is a dot beside the zero line.
+/// The chart in a table row: each pair of slices is a dot beside the zero line.
 pub(crate) struct Dots {
     pub(crate) points: Vec<f64>,
     pub(crate) limit: (f64, f64),
@@ -117,7 +117,7 @@ fn share(alarm: f64) -> String {
     if alarm < 0.000_5 { "fewer than 0.1 %".to_owned() } else { percent(alarm) }
 }
 
-/// The number of slices and sessions, in one sentence.
+/// The number of slices and sessions of the gate, in one sentence.
 pub fn played(judgement: &Judgement) -> String {
     let header = &judgement.header;
     let saturation = header
@@ -144,7 +144,7 @@ fn whole(number: f64) -> u64 {
     whole
 }
 
-/// The table for a terminal. The verdict is the last line, because a reader looks there after the text has scrolled by.
+/// The table for a terminal. The verdict is the last line, because a reader looks at the last line of a terminal first.
 pub fn plain(judgement: &Judgement) -> String {
     let header = &judgement.header;
     let mut text = format!("A  {}\nB  {}\n{}\n\n", line(&header.a.command), line(&header.b.command), played(judgement));
@@ -194,7 +194,7 @@ pub fn markdown(judgement: &Judgement) -> String {
     text
 }
 
-/// The most dropped slices that are listed one by one.
+/// Maximum number of dropped slices that the report lists one by one.
 const DROPPED_SHOWN: usize = 12;
 
 #[cfg(test)]

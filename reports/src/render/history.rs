@@ -1,6 +1,6 @@
 //! A history of runs as a table, and one figure of the history as an SVG chart.
 //!
-//! Owns the layout. The chart is a complete SVG file, for a repository or a web page.
+//! Owns the layout of table and chart. The chart is a complete SVG file, for a repository or a web page.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use super::terminal::{plain, word};
 use crate::history::{Point, Series};
 use crate::judge::Verdict;
 
-/// The most runs in the table; older runs are in the history's file.
+/// Maximum number of runs in the table; older runs are in the history's file.
 const ROWS_MAX: usize = 20;
 /// The width of the chart, in SVG units.
 const WIDTH: f64 = 720.0;
@@ -62,7 +62,7 @@ fn of_run(point: &Point) -> String {
     format!("{build}{} {}", plain(&point.started_at), plain(&point.run_id))
 }
 
-/// An SVG chart of one figure over the runs, with its levels.
+/// An SVG chart of one figure over the runs of a scenario, with the figure's levels.
 pub fn history_svg(scenario: &str, series: &Series) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.

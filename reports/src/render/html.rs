@@ -66,7 +66,7 @@ struct Page<'a> {
     facts: Vec<(&'static str, String)>,
     files: Vec<(&'a str, &'static str)>,
     data: String,
-    /// Whether the run is still under way. While it is, the report in the browser loads newer facts.
+    /// Whether the run is still under way. During the run, the report in the browser loads newer facts.
     running: bool,
 }
 
@@ -118,8 +118,8 @@ fn page(record: &Record, judgement: &Judgement, running: bool) -> Result<String,
     Ok(page.render()?)
 }
 
-/// The chart that shows the reason for the verdict: that of the first finding that decided, else that of the first
-/// finding.
+/// The index of the chart that shows the reason for the verdict: the chart of the first finding that decided, otherwise
+/// the chart of the first finding.
 fn lead(charts: &[Chart], judgement: &Judgement) -> Option<usize> {
     let place = |id: &str| charts.iter().position(|chart| chart.id == id);
     let crossed = judgement.crossed();
@@ -142,19 +142,19 @@ fn lead(charts: &[Chart], judgement: &Judgement) -> Option<usize> {
     place(id).or_else(|| place(section))
 }
 
-/// The data for the script. Values are texts, so that the script does not format numbers again.
+/// The data for the script of the report. Values are texts, so that the script does not format numbers again.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Data<'a> {
     length_ms: u64,
-    /// The unit of a thousand on the axis; none for an axis of time.
+    /// The name of a thousand units of the axis; none for an axis of time.
     #[serde(skip_serializing_if = "Option::is_none")]
     unit: Option<&'static str>,
     charts: Vec<chart::Readings<'a>>,
 }
 
 /// JSON that is safe in a `<script>` element. The JSON has no `<` that could end the element, and no `&` that could
-/// begin an entity. Two separators that JSON allows and old scripts do not are escaped.
+/// begin an entity. U+2028 and U+2029, which JSON allows and old scripts do not, are escaped.
 fn data_json(data: &Data<'_>) -> Result<String, Error> {
     let json = serde_json::to_string(data)?;
     Ok(json
@@ -215,8 +215,8 @@ fn facts(record: &Record) -> Vec<(&'static str, String)> {
     facts.into_iter().filter_map(|(name, value)| Some((name, value?))).filter(|(_, value)| !value.is_empty()).collect()
 }
 
-/// The files in the directory of the report. Reports that are written with it are listed even if they do not exist yet.
-/// While the run is under way, the list is empty.
+/// The files in the directory of the report. Reports that are written together with the HTML report are listed even if
+/// they do not exist yet. While the run is under way, the list is empty.
 fn files(record: &Record, running: bool) -> Vec<(&str, &'static str)> {
     let mut files: Vec<(&str, &'static str)> = Vec::new();
     for one in &record.files {

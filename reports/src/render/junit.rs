@@ -1,7 +1,7 @@
-//! The report for CI systems: one test case for each budget and each condition of validity.
+//! The JUnit report of a run for CI systems: one test case for each budget and each condition of validity.
 //!
-//! Owns the mapping of verdicts to JUnit's terms. Inconclusive and invalid are errors, not skipped cases: the run exits
-//! with 2, and a green test report for a failed job would mislead.
+//! Owns the mapping of verdicts to JUnit's terms. Inconclusive and invalid findings are errors, not skipped cases:
+//! `longhaul` then exits with an error code, and a green test report for a failed job would mislead.
 
 use std::time::Duration;
 

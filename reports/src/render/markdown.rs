@@ -1,4 +1,5 @@
-//! The report for a pull request. The verdict comes first, then findings that are not a pass; the rest is folded.
+//! The Markdown report of a run for a pull request. The verdict comes first, then findings that are not a pass; all
+//! other findings are folded.
 //!
 //! Owns the choice of findings that are shown or folded. Outside text is escaped by [`crate::outside`], so that it
 //! becomes no table cell, link, mention or HTML.

@@ -22,7 +22,7 @@ pub(super) const ROW: Renderer = Renderer {
     render: openmetrics,
 };
 
-/// The quantiles that are written if there are enough samples: in parts per thousand, and as text.
+/// The quantiles of a latency that are written if it has enough samples: in parts per thousand, and as text.
 const QUANTILES: [(u64, &str); 4] = [(500, "0.5"), (900, "0.9"), (990, "0.99"), (999, "0.999")];
 const VERDICTS: [Verdict; 4] = [Verdict::Pass, Verdict::Fail, Verdict::Inconclusive, Verdict::Invalid];
 
@@ -149,7 +149,7 @@ fn resources(registry: &mut Registry, record: &Record) {
     most("threads_max", "The most threads", |process| process.threads);
 }
 
-/// Adds the state of the newest interval and sample.
+/// Adds metrics with the values of the record's newest interval and sample.
 fn newest(registry: &mut Registry, record: &Record) {
     gauge(registry, "run_finished", "1 once the run has ended", number(record.end.is_some()));
     if let Some(row) = record.intervals.last() {
@@ -202,7 +202,7 @@ fn newest(registry: &mut Registry, record: &Record) {
     }
 }
 
-/// Adds, for each verdict on growth, how much longer the run needs to decide it.
+/// Adds, for each budget on growth, how much longer the run needs to decide the budget.
 fn growth(registry: &mut Registry, record: &Record) {
     let needed =
         gauges(registry, "growth_needed_seconds", "Length of the steady phase that decides the budget; 0 once decided");
@@ -258,7 +258,7 @@ mod tests {
         assert!(text.ends_with("# EOF\n"), "{text}");
     }
 
-    /// No text can end the label's line.
+    /// Outside text in a label cannot end the line of its metric.
     #[test]
     fn outside_text_stays_in_its_label() {
         let mut example = Example::clean();
@@ -267,7 +267,7 @@ mod tests {
         assert!(text.contains(r#"name="a\"} 1\nlonghaul_verdict{verdict=\"pass""#), "{text}");
     }
 
-    /// The Grafana dashboard uses only metrics that are written.
+    /// The Grafana dashboard uses only metrics that Longhaul writes.
     #[test]
     fn each_metric_of_the_dashboard_is_told() {
         let mut example = Example::clean();

@@ -1,7 +1,7 @@
 //! The summary of a run for a terminal. Its first line is the verdict.
 //!
-//! Owns a text that fits on a screen: the verdict, findings that are not a pass, numbers, and the paths of reports.
-//! Control characters in outside text are removed, so that a subject's output cannot move the cursor.
+//! Owns a text that fits on a screen: the verdict, findings that are not a pass, the run's numbers, and the paths of
+//! reports. Control characters in outside text are removed, so that a subject's output cannot move the cursor.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use crate::judge::{Judgement, Verdict};
 use crate::record::{AlertsRow, FaultEvent, Phase, Quantiles, Record, tag};
 use crate::words::{bytes, count, counted, micros, millis};
 
-/// If there are more faults than this, they are grouped by name.
+/// Maximum number of faults that are listed one by one. If a run has more, they are grouped by name.
 const FAULTS_EACH: usize = 20;
 
 /// Whether the text has ANSI colours.
@@ -57,7 +57,7 @@ fn write_summary(out: &mut String, record: &Record, judgement: &Judgement, colou
     writeln!(out, "{:<10} {}", "repeat", plain(&record.manifest.repeat))
 }
 
-/// The commonest causes of anomalies, and the remedy for the first of them.
+/// The commonest causes of anomalies, and the remedy for the commonest cause.
 fn write_causes(out: &mut String, record: &Record) -> std::fmt::Result {
     let summary = causes::summary(record);
     let Some(first) = summary.first().first() else { return Ok(()) };
@@ -68,7 +68,7 @@ fn write_causes(out: &mut String, record: &Record) -> std::fmt::Result {
     writeln!(out, "{:<10} {}", "next", first.cause.remedy())
 }
 
-/// The reason on one line. Below it, each limit that was exceeded has one sentence.
+/// The reason for the verdict on one line. Below it, each limit that was exceeded has one sentence.
 fn because(judgement: &Judgement) -> String {
     let names: Vec<String> = judgement
         .findings
@@ -83,7 +83,7 @@ fn because(judgement: &Judgement) -> String {
     }
 }
 
-/// The numbers of the run, one line for each group.
+/// The numbers of the run, one line for each group of numbers.
 pub(super) fn figures(record: &Record) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     let counts = record.totals();
@@ -143,7 +143,7 @@ pub(super) fn figures(record: &Record) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// A line about alerts; none if there was no receiver.
+/// A line about alerts; none if the run had no receiver of alerts.
 fn alerts(record: &Record) -> Option<String> {
     let rows = || record.intervals.iter().filter_map(|row| row.alerts.as_ref());
     rows().next()?;
@@ -152,7 +152,7 @@ fn alerts(record: &Record) -> Option<String> {
     Some(format!("{decided}, {told}, {} lost, {} too many", sum(|row| row.lost), sum(|row| row.twice)))
 }
 
-/// A line about calls to the subject's API; none if there were none.
+/// A line about calls to the subject's API; none if the run made no calls.
 fn calls(record: &Record) -> Option<String> {
     let rows = || record.intervals.iter().filter_map(|row| row.calls.as_ref());
     let sent: u64 = rows().map(|row| row.sent).sum();
@@ -201,7 +201,7 @@ fn faults(record: &Record) -> Vec<String> {
     each.map(|(name, times, hits)| format!("{name} {times} ({hits})")).collect()
 }
 
-/// The percentiles with enough samples, and the largest value, as text.
+/// The percentiles of a latency with enough samples, and its largest value, as text.
 pub(super) fn quantiles(quantiles: &Quantiles) -> String {
     let points = [
         ("p50", quantiles.p50_us),

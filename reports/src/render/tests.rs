@@ -263,7 +263,8 @@ fn every_example_has_its_reports() {
     }
 }
 
-/// The first screen shows the cause with a count. Each anomaly has the history of its object further below.
+/// The first screen of the report shows the cause of anomalies with their number. Each anomaly has the history of its
+/// object further below.
 #[test]
 fn why_stands_on_the_first_screen() {
     let (_dir, record, judgement) = texts(&Example::failing());
@@ -281,7 +282,8 @@ fn why_stands_on_the_first_screen() {
     assert!(markdown(&record, &judgement).contains("- 2 anomalies lost in the client"));
 }
 
-/// Of four causes, the first screen shows the three commonest with their counts, the commonest first.
+/// Of four causes, the first screen of the report shows the three commonest, each with its number of anomalies, the
+/// commonest first.
 #[test]
 fn the_first_screen_has_three_causes() {
     let mut example = Example::clean();
@@ -334,7 +336,7 @@ fn a_story_that_was_told_is_shown() {
     assert_eq!(html.matches("<script").count(), 2, "a story is no markup");
 }
 
-/// Without anomalies no cause is shown.
+/// The report on a run without anomalies shows no cause.
 #[test]
 fn a_clean_run_has_no_causes() {
     let mut example = Example::clean();
@@ -344,7 +346,7 @@ fn a_clean_run_has_no_causes() {
     assert!(!terminal(&record, &judgement, Colour::Never).contains("\ncause "));
 }
 
-/// An older record without histories is shown with the facts that it has.
+/// The report on an older record without histories shows the facts that the record has.
 #[test]
 fn an_older_record_is_shown_as_before() {
     let mut example = Example::failing();
@@ -355,7 +357,7 @@ fn an_older_record_is_shown_as_before() {
     assert!(!html.contains("class=\"log steps\""));
 }
 
-/// The summary and the budgets use the same names for the same counts.
+/// The summary on the terminal and the budgets use the same names for the same counts.
 #[test]
 fn a_deletion_that_went_unnoticed_is_no_missed_version() {
     let mut example = Example::clean();
@@ -469,7 +471,7 @@ fn nothing_is_drawn_before_its_fault() {
     }
 }
 
-/// The text of an HTML report without tags, styles and scripts. Words are one space apart.
+/// The text of an HTML report without tags, styles and scripts. One space separates two words.
 fn words(page: &str) -> String {
     let mut text = String::new();
     let mut rest = page;
@@ -501,7 +503,7 @@ fn nothing_is_told_twice() {
     }
 }
 
-/// The report of every run has its facts as charts that are not empty. The latency chart has four curves.
+/// The report shows the facts of a run in charts that are not empty. The latency chart has four curves.
 #[test]
 fn each_side_of_the_run_has_its_chart() {
     let (_dir, record, judgement) = texts(&Example::clean());

@@ -1,4 +1,4 @@
-//! The binomial distribution: its lower tail.
+//! The lower tail of the binomial distribution.
 
 /// The probability of at most `k` successes in `n` trials that each succeed with probability `share`, summed term by
 /// term. O(k).

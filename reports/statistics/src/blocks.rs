@@ -4,37 +4,37 @@
 use super::saw_tooth::{self, SawTooth};
 use super::{Error, check, correlation, quantile, whole};
 
-/// The fewest blocks for a slope.
+/// The fewest blocks through which a slope is fitted.
 pub const BLOCKS_LEAST: usize = 12;
-/// The desired number of blocks: more would be shorter without a better slope.
+/// The desired number of blocks: more blocks would be shorter and give no better slope.
 pub const BLOCKS_AIM: usize = 24;
-/// The least length of a block, in correlation times: neighbours then share about a tenth of their variance.
+/// The least length of a block, in correlation times: neighbouring blocks then share about a tenth of their variance.
 pub const TIMES_LEAST: f64 = 5.0;
 /// The least length of a block, in periods of a saw-tooth: each block then contains a whole period with its true
 /// minimum.
 pub const PERIODS_LEAST: f64 = 2.0;
-/// The most points in which correlation and shape are searched. A longer series is reduced to medians: one point for
-/// each minute of a day, and sixty for each of 24 blocks.
+/// Maximum number of points from which correlation and shape are computed. A longer series is reduced to medians: one
+/// point for each minute of a day, and sixty for each of 24 blocks.
 pub const POINTS_MAX: usize = 1440;
-/// The most samples of a series: one a second for twelve days.
+/// Maximum number of samples of a series: one a second for twelve days.
 pub const SAMPLES_MAX: usize = 1 << 20;
 /// The number of parts of a series whose median correlation time is used; see [`correlation::robust`].
 const PARTS: usize = 3;
-/// The factor by which the correlation time of a part without its parabola is too short. The factor was measured with a
-/// whole that is 150 correlation times long.
+/// The factor by which the correlation time of a part without its parabola is too short. The factor was measured with
+/// series of 150 correlation times.
 const SHORT_OF: f64 = 1.3;
-/// The distance of two samples, in usual distances, above which there is a gap between them.
+/// The time between two samples, in multiples of the usual time, above which the series has a gap there.
 pub const REACH: f64 = 3.0;
-/// The fewest samples that can be reduced.
+/// The fewest samples that can be reduced to blocks.
 pub const SAMPLES_LEAST: usize = 2 * BLOCKS_LEAST;
 
-/// A series of values, each with a time and a place on an axis, without missing values.
+/// A series of values, each with a time and a position on an axis, without missing values.
 #[derive(Debug, Clone, Copy)]
 pub struct Series<'a> {
     /// The times of the samples, in seconds, rising.
     pub t_s: &'a [f64],
     pub value: &'a [f64],
-    /// The places of the samples on the axis (hours, requests or objects), never falling.
+    /// The positions of the samples on the axis (hours, requests or objects), never falling.
     pub axis: &'a [f64],
 }
 
@@ -52,7 +52,7 @@ pub struct Nature {
 pub struct Block {
     /// The middle of the block's samples, in seconds.
     pub t_s: f64,
-    /// The median place of the block's samples on the axis.
+    /// The median position of the block's samples on the axis.
     pub axis: f64,
     /// The minimum of the block's samples if the series has a saw-tooth, else their median.
     pub value: f64,
@@ -155,8 +155,9 @@ pub fn nature(series: &Series<'_>) -> Result<Nature, Error> {
     Ok(Nature { tau_s, sigma: quantile::median(&scatters), saw_tooth })
 }
 
-/// Reduces a series to [`BLOCKS_AIM`] blocks. If its nature allows fewer, the number may go down to [`BLOCKS_LEAST`].
-/// Blocks with less than half of the usual number of samples are left out. O(n log n).
+/// Reduces a series to [`BLOCKS_AIM`] blocks. If the correlation time or saw-tooth of the series requires longer
+/// blocks, the number may go down to [`BLOCKS_LEAST`]. Blocks with less than half of the usual number of samples are
+/// left out. O(n log n).
 pub fn reduce(series: &Series<'_>, nature: &Nature) -> Result<Blocks, Error> {
     series.check()?;
     let span_s = series.span_s();
@@ -197,8 +198,8 @@ pub fn reduce(series: &Series<'_>, nature: &Nature) -> Result<Blocks, Error> {
 
 impl Blocks {
     /// The factor by which the variance of Kendall's statistic exceeds that of independent values (Hamed & Rao, Journal
-    /// of Hydrology 204, 1998). Only the first term of their sum is computed, because the others vanish at this length
-    /// of blocks.
+    /// of Hydrology 204, 1998). Only the first term of the sum in that paper is computed, because the others vanish at
+    /// this length of blocks.
     pub fn inflation(&self) -> f64 {
         1.0 + 2.0 * self.correlation
     }
@@ -241,7 +242,7 @@ mod tests {
         assert!(of(25.0, None).unwrap().inflation() > 1.2);
     }
 
-    /// Blocks in a gap of the series are left out. If too few blocks remain, the result is an error.
+    /// Blocks in a gap of the series are left out. If too few blocks remain, [`reduce`] returns an error.
     #[test]
     fn holes_have_no_blocks() {
         let of = |keep: &dyn Fn(f64) -> bool| {

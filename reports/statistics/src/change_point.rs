@@ -2,7 +2,7 @@
 
 use super::{Error, check, quantile};
 
-/// The most values. The cost of every segment is computed, which sorts each value into each segment.
+/// Maximum number of values. The cost of every segment is computed, which sorts each value into each segment.
 pub const VALUES_MAX: usize = 256;
 
 /// The change points that minimize the cost of all segments plus `penalty` for each change. A change point is the index
@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    /// The cost of the segments between these change points.
+    /// The cost of a segmentation: that of its segments plus `penalty` for each change point.
     fn total(values: &[f64], changes: &[usize], penalty: f64) -> f64 {
         let bounds: Vec<usize> = [0].into_iter().chain(changes.iter().copied()).chain([values.len()]).collect();
         let segments: f64 = bounds.windows(2).map(|pair| deviation(&values[pair[0]..pair[1]])).sum();
@@ -107,7 +107,8 @@ mod tests {
     }
 
     proptest! {
-        /// No other segmentation is cheaper, and adding a constant or multiplying by a factor changes nothing.
+        /// No segmentation is cheaper than the result of [`pelt`]. A constant added to all values, or a factor for
+        /// values and penalty, changes nothing.
         #[test]
         fn it_is_the_best_of_all(values in prop::collection::vec(-10.0..10.0_f64, 1..11), penalty in 0.1..20.0_f64, least in 1_usize..4) {
             let found = pelt(&values, penalty, least).unwrap();

@@ -1,7 +1,7 @@
 //! Histograms of microseconds: adding them, reading quantiles, and their lines in HdrHistogram's interval log.
 //!
-//! The code is not generic, because adding and reading goes through some twenty thousand counts. This crate is
-//! optimized in every build profile; crates that use it need not be.
+//! The code is not generic, because adding or reading a histogram goes through some twenty thousand counts. This crate
+//! is optimized in every build profile; crates that use it need not be.
 
 mod line;
 mod packed;
@@ -11,8 +11,8 @@ pub use line::{Lines, Row, read};
 /// A histogram whose values are microseconds.
 pub type Histogram = hdrhistogram::Histogram<u64>;
 
-/// Records a value. If a histogram that does not resize cannot hold the value, the value counts as the largest one that
-/// it can hold.
+/// Records a value. If a histogram that does not resize cannot hold the value, the value counts as the largest value
+/// that the histogram can hold.
 pub fn record(histogram: &mut Histogram, us: u64) {
     histogram.saturating_record(us);
 }
@@ -25,7 +25,7 @@ pub fn growing(histogram: &Histogram) -> Histogram {
     copy
 }
 
-/// Adds a histogram to a histogram that resizes by itself.
+/// Adds the histogram `part` to `sum`, which must resize by itself.
 ///
 /// # Errors
 /// Returns the reason if the sum does not resize and its range is too small.

@@ -2,7 +2,7 @@
 
 use super::{Error, check, quantile};
 
-/// The most values; they give half a million averages.
+/// Maximum number of values, which give half a million averages.
 pub const VALUES_MAX: usize = 1000;
 
 /// The median of the Walsh averages: the averages of all pairs of values, including each value paired with itself. The
@@ -37,7 +37,8 @@ mod tests {
     }
 
     proptest! {
-        /// The estimate moves and scales with the values, lies among them, and does not depend on their order.
+        /// The estimate moves and scales with the values, lies between the smallest and the largest value, and does not
+        /// depend on the order.
         #[test]
         fn shift_scale_order(mut values in prop::collection::vec(-1e3..1e3_f64, 1..40), shift in -1e3..1e3_f64, factor in -5.0..5.0_f64) {
             let plain = estimate(&values).unwrap();

@@ -20,34 +20,26 @@ pub mod wilcoxon;
 
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum Error {
-    /// Fewer values than the method needs.
     #[error("{found} values are too few, {least} are needed")]
     TooFew { found: usize, least: usize },
-    /// More values than the method's cap.
     #[error("{found} values are too many, {most} are the most")]
     TooMany { found: usize, most: usize },
-    /// A value is infinite or not a number.
     #[error("value {index} is not finite")]
     NotFinite {
         /// The index of the value, from 0.
         index: usize,
     },
-    /// Two lists that belong together have different lengths.
     #[error("{left} values cannot be paired with {right}")]
     Unpaired { left: usize, right: usize },
-    /// Times do not rise.
     #[error("time {index} is not later than the one before")]
     NotRising {
         /// The index of the time that does not rise, from 0.
         index: usize,
     },
-    /// The x values of a slope are all the same.
     #[error("the axis does not move")]
     Flat,
-    /// An argument is outside of its range.
     #[error("{what} is {value}, which is out of range")]
     OutOfRange { what: &'static str, value: f64 },
-    /// The series is too short for its own correlation time and period.
     #[error("{span_s} s are too short, {needed_s} s are needed")]
     TooShort {
         /// The time from the first to the last sample, in seconds.

@@ -4,7 +4,7 @@ use super::{Error, check_confidence, normal};
 
 /// The two-sided interval of the mean of a count, by Byar's approximation to Garwood's exact interval (Rothman & Boice,
 /// *Epidemiologic Analysis with a Programmable Calculator*, 1979). The upper bound is within a hundredth of the exact
-/// bound; so is the lower bound for counts from ten on. For smaller counts the lower bound is below the exact one,
+/// bound; so is the lower bound for counts from ten on. For smaller counts the lower bound is below the exact bound,
 /// which makes the interval wider. The count may be a fraction: losses that come in bursts are counted by bursts.
 pub fn byar(count: f64, confidence: f64) -> Result<(f64, f64), Error> {
     check_confidence(confidence)?;
@@ -21,7 +21,7 @@ pub fn byar(count: f64, confidence: f64) -> Result<(f64, f64), Error> {
 mod tests {
     use super::*;
 
-    /// Compares with Garwood's table (Biometrika 28, 1936).
+    /// The intervals are near those in Garwood's table (Biometrika 28, 1936).
     #[test]
     fn near_the_exact_interval() {
         for (count, lower, upper) in

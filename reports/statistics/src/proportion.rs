@@ -1,12 +1,12 @@
-//! Confidence in a share that is known from counts: exact where that is cheap, else a stated approximation.
+//! Confidence in a share that is known from counts: exact where that is cheap, otherwise by an approximation.
 //!
 //! [`side_of`], [`share_when_none`] and [`samples_when_none`] are one-sided at 95 %; [`wilson`] is two-sided.
 
 use super::binomial::at_most;
 use super::{Error, check_confidence, normal};
 
-/// Above this mean the normal approximation is used: its error is then smaller than the 5 % on which the decision
-/// depends.
+/// The mean of the count above which the normal approximation is used: its error is then smaller than the 5 % on which
+/// the decision depends.
 const NORMAL_ABOVE: f64 = 2000.0;
 /// The 95 % point of the normal distribution.
 const Z95: f64 = 1.645;
@@ -14,21 +14,21 @@ const Z95: f64 = 1.645;
 /// Whether the true share is below or above a given share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// The true share is below, with 95 % confidence.
+    /// The true share is below the given share, with 95 % confidence.
     Below,
-    /// The true share is above, with 95 % confidence.
+    /// The true share is above the given share, with 95 % confidence.
     Above,
     /// Too few samples to decide.
     Undecided,
 }
 
-/// If none of `n` samples was bad, the true share is below this with 95 % confidence (the rule of three; Hanley &
-/// Lippman-Hand, JAMA 249, 1983).
+/// If none of `n` samples was bad, the true share is below the returned share with 95 % confidence (the rule of three;
+/// Hanley & Lippman-Hand, JAMA 249, 1983).
 pub fn share_when_none(n: u64) -> f64 {
     if n == 0 { 1.0 } else { (3.0 / n as f64).min(1.0) }
 }
 
-/// The number of samples, all of them good, that prove that the true share of bad ones is below `share`.
+/// The number of samples, all of them good, that prove that the true share of bad samples is below `share`.
 pub fn samples_when_none(share: f64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "share is at least a thousandth")]
     let needed = (0.05f64.ln() / (1.0 - share).ln()).ceil() as u64;
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!((side_of(2800, 300_000, 0.01), side_of(3200, 300_000, 0.01)), (Side::Below, Side::Above));
     }
 
-    /// Compares with Newcombe, Statistics in Medicine 17 (1998), table I, method 3.
+    /// The intervals agree with Newcombe, Statistics in Medicine 17 (1998), table I, method 3.
     #[test]
     fn the_intervals_of_newcombe() {
         let table =

@@ -74,8 +74,8 @@ pub fn of_sorted(sorted: &[f64], p: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Conover (1999), section 3.2: of ten values the second and the ninth bound the median, each with 98.9 %
-    /// confidence.
+    /// The bounds agree with Conover (1999), section 3.2: of ten values the second and the ninth bound the median, each
+    /// with 98.9 % confidence.
     #[test]
     fn known_points() {
         let values: Vec<f64> = (1..=10).map(f64::from).collect();

@@ -3,8 +3,8 @@
 use super::{Error, check, correlation, quantile, sorted};
 
 pub const VALUES_MAX: usize = 1 << 16;
-/// A change of direction counts only if the values then move by this share of their spread. A smaller movement is
-/// noise.
+/// A change of direction counts only if the values move by at least this share of their spread afterwards. A smaller
+/// movement is noise.
 const TURN: f64 = 0.5;
 /// The fewest falls of a saw-tooth.
 const FALLS_LEAST: usize = 5;
@@ -21,8 +21,8 @@ pub struct SawTooth {
     pub falls: usize,
 }
 
-/// Finds a saw-tooth in values at these times, in seconds; none if the values have no saw-tooth. A straight line is
-/// removed first, so that a leaking program's saw-tooth is found too. O(n log n).
+/// Finds a saw-tooth in values at these times, in seconds; none if the values have no saw-tooth. A fitted straight line
+/// is subtracted first, so that a leaking program's saw-tooth is found too. O(n log n).
 pub fn detect(t_s: &[f64], values: &[f64]) -> Result<Option<SawTooth>, Error> {
     if t_s.len() != values.len() {
         return Err(Error::Unpaired { left: t_s.len(), right: values.len() });

@@ -2,7 +2,7 @@
 
 use super::{Error, check, check_confidence, normal, quantile, sorted, whole};
 
-/// The most points of all strata together; they give half a million slopes.
+/// Maximum number of points of all strata together, which give half a million slopes.
 pub const POINTS_MAX: usize = 1024;
 
 /// A slope in units of y for each unit of x, with two one-sided bounds at the stated confidence.
@@ -96,7 +96,7 @@ fn add_slopes(x: &[f64], y: &[f64], slopes: &mut Vec<f64>) {
     }
 }
 
-/// Eighteen times the variance of Kendall's statistic of this many points.
+/// Eighteen times the variance of Kendall's statistic of this number of points.
 fn kendall(points: f64) -> f64 {
     points * (points - 1.0) * (2.0 * points + 5.0)
 }

@@ -3,8 +3,8 @@
 use super::hodges_lehmann::walsh;
 use super::{Error, check_confidence, normal, whole};
 
-/// Up to this number of values the exact distribution of the statistic is computed. Beyond it the normal approximation
-/// is as good.
+/// The number of values up to which the exact distribution of the statistic is computed. For more values the normal
+/// approximation is as good.
 pub const EXACT_MAX: usize = 50;
 
 /// Bounds of the centre of a symmetric distribution, in the unit of the values. Each bound alone holds with the stated
@@ -66,7 +66,8 @@ mod tests {
 
     use super::*;
 
-    /// Hollander & Wolfe, table A.4: for n = 9 values P(T ≥ 39) = 0.020 and P(T ≥ 40) = 0.014.
+    /// The distribution agrees with table A.4 of Hollander & Wolfe: for n = 9 values P(T ≥ 39) = 0.020 and P(T ≥ 40) =
+    /// 0.014.
     #[test]
     fn the_distribution_adds_up() {
         for n in [1, 2, 9, 50] {

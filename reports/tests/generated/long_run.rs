@@ -1,8 +1,8 @@
 //! A synthetic run of any length, written like a real run. Its rows are those of a real hour (`soak-1h`: 2,500 commits
 //! and 1,250 reviews in five seconds).
 //!
-//! Owns the number and the contents of the rows. The test of a record of a hundred hours uses it, and the benchmark of
-//! judges and renderers.
+//! Owns the number and the contents of the generated rows. The test of a record of a hundred hours and the benchmark of
+//! judges and renderers use the synthetic run.
 
 use std::ops::Range;
 use std::path::Path;
@@ -26,11 +26,11 @@ pub const MIB: f64 = 1_048_576.0;
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
     pub length_ms: u64,
-    /// Memory is above its ceiling for one second before this time.
+    /// The time, in milliseconds, before which memory is above its ceiling for one second.
     pub peak_ms: u64,
 }
 
-/// The histograms of each tag; the intervals use them one after another.
+/// The histograms of each tag; each interval uses the next one.
 pub struct Latencies(pub Vec<(&'static str, Vec<Histogram>)>);
 
 pub const INTERVAL: &str = r#"{"startMs":0,"endMs":5000,"phase":"steady","events":{"commits":2383,"observations":2370,"observed":2370},
@@ -180,7 +180,8 @@ impl Run {
         })
     }
 
-    /// Writes the whole run, with latencies only in `times_ms`. `each` is called with the end of each written interval.
+    /// Writes the whole run, with latencies only in the time ranges `times_ms`. The function `each` is called with the
+    /// end of each written interval.
     pub fn write(self, dir: &Path, latencies: &Latencies, times_ms: &[Range<u64>], mut each: impl FnMut(u64)) {
         let mut writer = Writer::create(dir, &self.manifest()).unwrap().tell_requests().unwrap();
         let template: Interval = serde_json::from_str(INTERVAL).unwrap();

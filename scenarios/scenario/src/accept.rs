@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// Pause when the process has no file descriptor left; another connection may close meanwhile.
+/// Pause before the next attempt if the process has no file descriptor left; another connection may close meanwhile.
 const REST: Duration = Duration::from_millis(50);
 
 /// Serves up to `connections_max` connections at the same time. Further connections wait in the kernel's queue.

@@ -24,7 +24,7 @@ pub struct Page {
 pub struct Limits {
     /// Time limit for the whole page.
     pub answer: Duration,
-    /// The most bytes of the page's body.
+    /// Maximum length of the page's body, in bytes.
     pub bytes: usize,
 }
 
@@ -45,7 +45,8 @@ impl Page {
         &self.url
     }
 
-    /// Reads the page. An error names the request and the answer; the next call of `get` then uses a new connection.
+    /// Reads the page. An error names the request and the answer; after an error, the next call of `get` uses a new
+    /// connection.
     pub async fn get(&mut self) -> Result<Bytes, String> {
         let answer = self.limits.answer;
         match tokio::time::timeout(answer, self.kept_or_new()).await {
@@ -58,7 +59,8 @@ impl Page {
         }
     }
 
-    /// Reads over the open connection. If the server has closed it meanwhile, reads over a new one; that is no error.
+    /// Reads over the open connection. If the server has closed this connection meanwhile, reads over a new one and
+    /// returns no error.
     async fn kept_or_new(&mut self) -> Result<(Bytes, Connection), String> {
         if let Some(connection) = self.open.take().filter(|open| !open.sender.is_closed())
             && let Ok(read) = self.exchange(connection).await
@@ -121,7 +123,8 @@ mod tests {
         }
     }
 
-    /// A server that answers the requests of one connection with `answers`, and closes the connection after the last.
+    /// A server that answers the requests of one connection with `answers`, and closes the connection after the last
+    /// answer.
     async fn server(answers: &'static [&'static str]) -> (String, tokio::task::JoinHandle<()>) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/metrics", listener.local_addr().unwrap());

@@ -29,19 +29,19 @@ use crate::out::err;
 pub const NODE_COMMAND: &str = "node";
 /// Prefix of the names of Longhaul's temporary folders. The keeper removes no other folder.
 const FOLDER_PREFIX: &str = "longhaul-";
-/// Longest order in bytes: an order has a path or a number.
+/// Maximum length of an order to the keeper, in bytes: an order has a path or a number.
 const ORDER_BYTES_MAX: u64 = 16 << 10;
-/// The most entries of the list: several runs at the same time, each with a subject and a folder.
+/// Maximum number of entries of the keeper's list: several runs at the same time, each with a subject and a folder.
 const KEPT_MAX: usize = 4096;
-/// Number of attempts to remove a folder. A killed process still writes until the kernel has ended it, so files may
+/// Number of attempts to remove a folder. A killed process may write files until the kernel has ended it, so files may
 /// appear again.
 const TRIES: u32 = 40;
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
-/// The keeper's process, once it was needed.
+/// The keeper's process, which starts when it is first needed.
 static KEEPER: Mutex<Keeper> = Mutex::new(Keeper::None);
 
-/// A message to the keeper: an entry for its list, or the removal of one.
+/// A message to the keeper: an entry for its list, or the removal of an entry.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Order {

@@ -2,8 +2,8 @@
 //!
 //! This module owns the values that are read from a page. `exposition` parses lines, `selector` picks series, `heap`
 //! knows the names of heap metrics, `scraper` makes the requests. The parser is Longhaul's own, because the needed
-//! subset is small. Every library that was tried ends the labels at a `}` inside a label's value, or has an unsuitable
-//! licence.
+//! subset is small. Every parser library that was tried ends the labels at a `}` inside a label's value, or has an
+//! unsuitable licence.
 
 mod exposition;
 mod heap;

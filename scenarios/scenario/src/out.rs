@@ -1,6 +1,6 @@
-//! Output that never panics. `println!` and `eprintln!` panic if the reader has closed the pipe (`| head -1`) or the
-//! disk is full. A soak whose output nobody reads must still write its reports and exit with its verdict. A closed pipe
-//! is no error; any other error on stdout is remembered for the exit code.
+//! Output to stdout and stderr that never panics. `println!` and `eprintln!` panic if the reader has closed the pipe
+//! (`| head -1`) or the disk is full. A soak whose output nobody reads must still write its reports and exit with its
+//! verdict. A closed pipe is no error; any other error on stdout is remembered for the exit code.
 
 use std::io;
 use std::sync::OnceLock;
@@ -8,10 +8,10 @@ use std::sync::OnceLock;
 /// The first error of a write to stdout.
 static LOST: OnceLock<String> = OnceLock::new();
 
-/// Whether to use colours, if the command line sets it.
+/// Whether output uses colours, if an option of the command line decides that.
 static COLOURS: OnceLock<bool> = OnceLock::new();
 
-/// Sets whether output uses colours, as the command line says.
+/// Sets whether output uses colours, as the options of the command line say.
 pub fn colours(wanted: bool) {
     COLOURS.get_or_init(|| wanted);
 }
@@ -32,7 +32,7 @@ macro_rules! print_out {
 }
 
 /// Prints a line to stderr and escapes control characters, which may come from foreign text. An error of the write is
-/// ignored, because no other output is left.
+/// ignored, because it could be reported only to stderr itself.
 #[macro_export]
 macro_rules! print_err {
     ($($argument:tt)*) => {{

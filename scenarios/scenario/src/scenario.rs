@@ -78,7 +78,7 @@ pub use webhook::{FailurePolicy, HookRule, Install, MatchCondition, Registration
 pub use workloads::Workloads;
 pub use written::{parts, written};
 
-/// Default seed. Runs with the same seed have the same plan.
+/// Default seed of load, churn and faults. Runs with the same seed have the same plan.
 const DEFAULT_SEED: u64 = 1;
 /// Default interval of bookmarks. A real server sends one a minute, which is too rare for a run of a minute.
 const DEFAULT_BOOKMARKS_EVERY: Span = Span::from_secs(1);
@@ -141,14 +141,14 @@ pub struct Scenario {
     pub repro: Option<Repro>,
 }
 
-/// The last random fault is over at least this long before the end of the steady phase, unless `budgets.events.heal` is
-/// longer.
+/// The least time between the end of the last random fault and the end of the steady phase, unless
+/// `budgets.events.heal` is longer.
 const HEAL_LEAST: Duration = Duration::from_secs(10);
 
 impl Scenario {
-    /// Draws the faults of `faults.random` by seed and length. Must be called again if either changes. The first random
-    /// fault comes after the warm-up. After the last one, the time of `budgets.events.heal` is left, which includes the
-    /// drain.
+    /// Draws the faults of `faults.random` by seed and length. Must be called again if the seed or the length changes.
+    /// The first random fault comes after the warm-up. After the last one, the time of `budgets.events.heal` is left,
+    /// which includes the drain.
     pub fn draw(&mut self) -> Result<(), mock_faults::random::Error> {
         let heal = self.budgets.events.as_ref().and_then(|events| events.heal).unwrap_or_default();
         let rest = heal.0.saturating_sub(self.phases.drain.0).max(HEAL_LEAST);
@@ -163,7 +163,7 @@ impl Scenario {
         self.subject.upkeep().clock_rate.unwrap_or(1).max(1)
     }
 
-    /// Converts phases and rates to real time, if they are written in a clock that runs `rate` times faster.
+    /// Converts phases and rates to real time, if the scenario gives them in a clock that runs `rate` times faster.
     pub fn by_real_clock(&mut self, rate: u32) {
         self.phases.by_real_clock(rate);
         let Some(times) = self.phases.hurry_rates(rate) else { return };
@@ -182,8 +182,8 @@ impl Scenario {
     }
 
     /// The judged resources, without and with their version: `packages.longhaul.dev` and
-    /// `packages.longhaul.dev/v1alpha1`. Judged are the resources that the subject is configured to watch, or else
-    /// those that script and churn write. Empty if the subject watches nothing.
+    /// `packages.longhaul.dev/v1alpha1`. These are the resources that the subject is configured to watch, or else the
+    /// resources that script and churn write. Empty if the subject watches nothing.
     pub fn judged(&self) -> Vec<(String, String)> {
         if self.subject.watches_nothing() {
             return Vec::new();
@@ -249,7 +249,7 @@ pub struct ControlPlane {
 pub struct Named {
     /// The settings of a kind cluster.
     pub containers: kind::containers::Config,
-    /// The kubeconfig. `None`: the one that `KUBECONFIG` names.
+    /// The path of the kubeconfig; `None` for the file that `KUBECONFIG` names.
     pub kubeconfig: Option<PathBuf>,
     /// The name of the cluster or of a context in the kubeconfig.
     pub cluster: Option<String>,
@@ -295,7 +295,6 @@ pub enum ControlPlaneKind {
 }
 
 impl ControlPlaneKind {
-    /// The name of the kind in a scenario file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mock => "mock",

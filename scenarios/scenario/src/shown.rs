@@ -1,4 +1,4 @@
-//! Escapes foreign text for logs, messages and summaries.
+//! Escapes text from outside Longhaul for logs, messages and summaries.
 //!
 //! An unknown peer or a foreign file can send bytes that move a terminal's cursor, change its title or forge a line of
 //! the log. This module replaces such bytes.

@@ -1,6 +1,6 @@
 //! The system under test as a process tree: started, watched, and stopped in all cases.
 //!
-//! This module owns the child process, its output and its end. This module knows nothing of the ledger or of load.
+//! This module owns the subject's process, its output and its end. This module knows nothing of the ledger or of load.
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -37,7 +37,7 @@ const LAST_WORDS_TIMEOUT: Duration = Duration::from_secs(1);
 /// be killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The running process groups, used only by [`kill_all`]. Otherwise each group is ended by the code that started it.
+/// The running process groups, used only by [`kill_all`]. In all other cases, the code that started a group ends it.
 static GROUPS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
 /// Kills every subject at once, before this process exits without unwinding.
@@ -59,9 +59,9 @@ pub struct Launch {
     pub environment: Vec<(String, String)>,
     /// The working directory, if it differs from the run's.
     pub directory: Option<PathBuf>,
-    /// A line of the program's output that the harness waits for.
+    /// A line of the program's output by which the harness knows that the subject is ready.
     pub awaited: Option<Arc<Line>>,
-    /// The program's own clock, if its clock runs faster or can be changed.
+    /// The program's own clock, if this clock runs faster or can be changed.
     pub clock: Option<OwnClock>,
     /// Folders that only this program sees.
     pub mounts: Option<Mounts>,
@@ -77,7 +77,6 @@ pub enum Error {
         /// The program's name in the scenario.
         program: String,
     },
-    /// The program exists but could not be started.
     #[error("the subject's program `{program}` could not be started: {source}; {remedy}")]
     Start {
         /// The program's name in the scenario.
@@ -85,13 +84,11 @@ pub enum Error {
         source: std::io::Error,
         remedy: &'static str,
     },
-    /// This machine does not allow a program its own mounts.
     #[error(
         "`mounts` of the subject needs a mount namespace, and this machine makes none: {0}; run as root, allow unprivileged user namespaces, \
          or leave `mounts` out"
     )]
     Mounts(String),
-    /// The file for the subject's output cannot be written.
     #[error("the subject's log {path} could not be written: {source}")]
     Log { path: PathBuf, source: std::io::Error },
 }
@@ -103,16 +100,16 @@ impl Error {
     }
 }
 
-/// A process of the subject, with its process group. Dropping it kills what is left of the group.
+/// A process of the subject, with its process group. Dropping this value kills the remaining processes of the group.
 pub struct Running {
     child: Child,
     pid: u32,
     tail: Arc<Mutex<Tail>>,
     readers: tokio::task::JoinSet<()>,
     exited: Option<ExitStatus>,
-    /// Whether the process was asked to exit.
+    /// Whether the harness has sent SIGTERM to the process.
     asked: bool,
-    /// Whether the process group is known to be empty. After that, its number may belong to another group.
+    /// Whether the process group is known to be empty. After that, the group's number may belong to another group.
     buried: bool,
 }
 
@@ -150,7 +147,7 @@ impl Launch {
         Ok(Running { child, pid, tail, readers, exited: None, asked: false, buried: false })
     }
 
-    /// The command with its standard input, wrapped so that the program has its own clock if the launch has one.
+    /// The command with its standard input, wrapped so that the program has its own clock if the launch names a clock.
     fn command(&self) -> std::io::Result<Command> {
         let mut before: Vec<std::ffi::OsString> = Vec::new();
         if let Some(mounts) = &self.mounts {
@@ -228,8 +225,8 @@ impl Running {
         self.exited
     }
 
-    /// The last lines of the process's output. If it has exited, the rest of its pipes is read first, because the
-    /// reason of the exit comes last.
+    /// The last lines of the process's output. If the process has exited, the rest of its pipes is read first, because
+    /// the last lines give the reason of the exit.
     pub async fn last_words(&mut self) -> String {
         if self.exited().is_some() {
             let drained = async { while self.readers.join_next().await.is_some() {} };
@@ -239,14 +236,15 @@ impl Running {
         self.tail.lock().words()
     }
 
-    /// Ends what is left of the process group after the process has exited, as a container ends with its first process.
+    /// Ends the remaining processes of the group after its first process has exited, as a container ends with its first
+    /// process.
     pub fn bury(&mut self) {
         self.signal(Signal::KILL);
         self.forget();
         self.buried = true;
     }
 
-    /// Sends SIGTERM to the group, but only once: many programs exit at once without cleanup at a second one.
+    /// Sends SIGTERM to the group, but only once: at a second SIGTERM many programs exit at once without cleanup.
     pub fn ask(&mut self) {
         if !std::mem::replace(&mut self.asked, true) && self.exited().is_none() {
             self.signal(Signal::TERM);
@@ -311,11 +309,11 @@ fn group(pid: u32) -> Option<Pid> {
 /// How a process of the subject ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stopped {
-    /// The process had exited before it was asked to.
+    /// The process had exited before the harness sent SIGTERM.
     Before(ExitStatus),
     /// The process exited after SIGTERM.
     Orderly(ExitStatus),
-    /// The process had to be killed.
+    /// The process was killed, because it did not exit in time after SIGTERM.
     Killed,
 }
 

@@ -1,10 +1,10 @@
 //! The witness: the channel that carries a subject's observations to the harness.
 //!
-//! Each kind of witness is one file with its keys, and one line in the list below. A witness turns its input into
-//! [`facts::Observation`]s and sends them to the run through one bounded channel. Some input names no version but an
-//! object's name, a generation, or an existence. From such input the witness makes a [`Claim`], which the run resolves
-//! with the commits up to then. Unreadable input is counted and one example kept, so that a broken witness does not
-//! look like a broken subject.
+//! Each kind of witness is one file with its keys, and one line in the list `witnesses!`. A witness turns its input
+//! into [`facts::Observation`]s and sends them to the run through one bounded channel. Some input names no version but
+//! an object's name, a generation, or an existence. From such input the witness makes a [`Claim`], which the run
+//! resolves with the commits up to then. Unreadable input is counted and one example kept, so that a broken witness
+//! does not look like a broken subject.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -57,8 +57,8 @@ trait Kind {
         None
     }
 
-    /// The number of unreadable lines that are tolerated. `None`: as soon as a version looks missed, unreadable lines
-    /// make the run invalid.
+    /// The number of unreadable lines that are tolerated. With `None`, unreadable lines make the run invalid as soon as
+    /// a version looks missed.
     fn tolerates(&self) -> Option<u64> {
         None
     }
@@ -97,9 +97,9 @@ pub struct Scene {
 pub struct Open {
     /// Environment variables that tell the subject where to send its reports.
     pub variables: Vec<(&'static str, String)>,
-    /// Reads the lines of the subject's output.
+    /// The reader for the lines of the subject's output, if the witness reads them.
     pub lines: Option<Arc<dyn Lines>>,
-    /// Reads every commit.
+    /// The reader of all commits, if the witness makes claims.
     pub commits: Option<Box<dyn Commits>>,
     /// A listener or task that ends when this value is dropped.
     _listens: Option<Box<dyn Any + Send>>,
@@ -178,7 +178,7 @@ witnesses! {
 }
 
 impl Witness {
-    /// The path of the field in which the subject repeats an object's generation, if it does.
+    /// The path of the field in which the subject repeats an object's generation, if it repeats it.
     pub fn generation(&self) -> Option<String> {
         match self {
             Self::Status(status) if status.is_of_generations() => status.looks().map(|looks| looks.observed),
@@ -193,11 +193,11 @@ impl Default for Witness {
     }
 }
 
-/// The most observations that wait to be read by the run. If the queue is full, the subject's POST waits; nothing is
-/// dropped.
+/// Maximum number of observations that wait until the run reads them. If the queue is full, the subject's POST waits;
+/// nothing is dropped.
 const QUEUE_MAX: usize = 16_384;
-/// The most characters shown of an unreadable line: enough to recognize the line, and short enough for one line of a
-/// report.
+/// Maximum number of characters that are shown of an unreadable line: enough to recognize the line, and short enough
+/// for one line of a report.
 const SHOWN_CHARS: usize = 200;
 
 /// The receiving end of a witness's channel.
@@ -249,7 +249,7 @@ impl Reporter {
         let _ = self.sender.send(statement).await;
     }
 
-    /// Passes a line of the subject's output to its reader. `number` counts the lines of the pipe.
+    /// Passes a line of the subject's output to its reader. `number` is the number of the line in its pipe.
     pub async fn line(&self, lines: &dyn Lines, number: u64, line: &str) {
         match lines.read(line, self.now_ms()) {
             Some(Ok(statement)) => self.report(statement).await,
@@ -258,7 +258,7 @@ impl Reporter {
         }
     }
 
-    /// Counts an unreadable line. The first one is kept as an example.
+    /// Counts an unreadable line. The first unreadable line is kept as an example.
     pub fn malformed(&self, line: &str, why: &str) {
         let mut example = self.tally.example.lock();
         if example.is_none() {
@@ -271,12 +271,10 @@ impl Reporter {
 }
 
 impl Tally {
-    /// Number of lines with observations.
     pub fn lines(&self) -> u64 {
         self.lines.load(Ordering::Relaxed)
     }
 
-    /// Number of unreadable lines.
     pub fn malformed(&self) -> u64 {
         self.malformed.load(Ordering::Acquire)
     }
@@ -297,7 +295,7 @@ pub fn change(word: &str) -> Option<Change> {
     }
 }
 
-/// A scene without a control plane and without metrics page.
+/// A scene for tests, without a control plane and without a metrics page.
 #[cfg(test)]
 pub fn nowhere() -> Scene {
     let api = Api { url: String::new(), ca_pem: String::new(), token: String::new(), mark: None };
@@ -346,7 +344,7 @@ mod tests {
         Witness::Finalizer(finalizer::Finalizer { name: "example.com/cleanup".to_owned() })
     }
 
-    /// The name of each kind in its own file is equal to the name that serde uses.
+    /// The constant `NAME` of each kind of witness is equal to the name that serde uses.
     #[test]
     fn kinds_have_one_name() {
         let about = family(Parent::Owner, None);
@@ -365,7 +363,7 @@ mod tests {
         }
     }
 
-    /// The facts that each kind can observe are those in the table of docs/witnesses.md.
+    /// The facts that each kind of witness can observe are those in the table of docs/witnesses.md.
     #[test]
     fn what_each_kind_tells_is_what_the_page_says() {
         let page = include_str!("../../../docs/witnesses.md");

@@ -8,11 +8,11 @@ use record::Backlog;
 use super::Objects;
 
 /// The least difference of waiting times, in milliseconds, for an object to count as overtaken. Parallel workers may
-/// swap objects that began to wait closer together.
+/// swap objects whose waiting began within a shorter time.
 const OVERTAKEN_MS: u64 = 5000;
 
 impl Objects {
-    /// See `Ledger::backlogs`.
+    /// The backlog of each resource; see `Ledger::backlogs`.
     pub fn backlogs(&self, from_ms: u64, to_ms: u64) -> Vec<Backlog> {
         let mut backlogs: BTreeMap<&str, Backlog> = BTreeMap::new();
         let mut counted = BTreeSet::new();

@@ -1,4 +1,5 @@
-//! Tests of the backlog: objects left at the end are a queue if they are in order, and were overtaken if not.
+//! Tests of the backlog: objects left at the end are a queue if objects were served in the order of their waiting, and
+//! were overtaken if not.
 
 use super::*;
 
@@ -23,7 +24,8 @@ fn ledger() -> Ledger {
     Ledger::new(Config { deadline_ms: D, ..Config::default() })
 }
 
-/// Twenty objects begin to wait within two seconds, and one is served each second. The remaining objects wait in order.
+/// Twenty objects begin to wait within two seconds, and one is served each second. No remaining object counts as
+/// overtaken.
 #[test]
 fn what_is_served_in_order_leaves_a_queue() {
     let mut ledger = ledger();
@@ -44,8 +46,8 @@ fn what_is_served_in_order_leaves_a_queue() {
     assert_eq!(ledger.backlogs(4500, 12_500), [backlog]);
 }
 
-/// One object a second begins to wait, and each is served fifteen seconds later, except two. One of the two was
-/// overtaken. The other was overtaken only by objects that began to wait within the tolerance.
+/// One object a second begins to wait, and each is served fifteen seconds later, except two. The first of the two
+/// counts as overtaken. The second does not, because the served objects began to wait at most a tolerance later.
 #[test]
 fn what_others_overtook_was_passed_by() {
     let mut ledger = ledger();

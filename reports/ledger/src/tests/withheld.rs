@@ -32,8 +32,8 @@ fn came(ledger: &mut Ledger, order: u64, t_ms: u64) {
     ledger.came(&"u".into(), &Revision::of_number(order), t_ms);
 }
 
-/// A version that was delivered after eight seconds is observed in time within a deadline of the delivery. A later
-/// observation is late, by the time since the delivery.
+/// A version that was delivered after eight seconds is observed in time within a deadline of the delivery. An
+/// observation after that deadline is late, and its lateness counts from the delivery.
 #[test]
 fn what_was_given_back_is_due_from_then_on() {
     let mut ledger = ledger(true);
@@ -53,8 +53,8 @@ fn what_was_given_back_is_due_from_then_on() {
     assert_eq!(ledger.counts().late, 1);
 }
 
-/// If the object is deleted, a version that was just delivered is not missed. A version that was delivered long before
-/// is missed.
+/// If an object is deleted, its version that was delivered just before is not missed. A version that was delivered long
+/// before is missed.
 #[test]
 fn of_a_gone_object_is_missed_what_came_and_was_overdue() {
     for (came_ms, missed) in [(8500, 0), (5000, 1)] {
@@ -83,8 +83,8 @@ fn of_a_gone_object_is_not_missed_what_never_came() {
     assert_eq!(ledger.counts().missed, 1);
 }
 
-/// A version that was delivered together with the next one is superseded by it. A version that was delivered earlier
-/// has its own deadline.
+/// A version that was delivered together with the next version is superseded by the next version. A version that was
+/// delivered earlier has its own deadline.
 #[test]
 fn who_supersedes_counts_from_when_it_came() {
     let mut ledger = ledger(true);

@@ -45,7 +45,7 @@ pub struct Memory {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Descriptors {
-    /// The most descriptors in any sample.
+    /// The largest number of descriptors in any sample.
     pub ceiling: Option<u64>,
     /// How many more descriptors may be open at the end of the steady phase than at the end of the warm-up.
     pub growth: Option<u64>,
@@ -56,7 +56,7 @@ pub struct Descriptors {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Threads {
-    /// The most threads in any sample.
+    /// The largest number of threads in any sample.
     pub ceiling: Option<u64>,
     /// How many more threads there may be at the end of the steady phase than at the end of the warm-up.
     pub growth: Option<u64>,

@@ -45,7 +45,7 @@ pub struct FaultRow {
     pub detail: Option<String>,
 }
 
-/// Faults that may change or lose data after it was sent: those of the network and of the process, and those that
+/// Faults that may change or lose data after it was sent: faults of the network and of the process, and faults that
 /// change bytes.
 const UNSURE: [&str; 7] =
     ["net-", "freeze", "no-pong", "truncated-line", "slow-drip", "event-edited", "subject-restart"];
@@ -131,9 +131,9 @@ pub enum Audited {
     Requests,
 }
 
-/// The most gaps that are recorded. More gaps would not change the verdict.
+/// Maximum number of gaps that are recorded. More gaps would not change the verdict.
 pub const HOLES_MAX: usize = 10;
-/// The most bytes of a gap's reason that are recorded.
+/// Maximum length of a gap's reason in the record, in bytes.
 pub const HOLE_DETAIL_MAX: usize = 200;
 
 /// The rows that a record lost to a full disk.

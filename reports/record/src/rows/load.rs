@@ -214,7 +214,7 @@ pub struct ChurnRow {
     pub objects_total: u64,
 }
 
-/// Samples that must lie beyond a percentile before the percentile has a value.
+/// Number of samples that must lie beyond a percentile before the percentile has a value.
 pub const SAMPLES_BEYOND: u64 = 100;
 
 impl Quantiles {

@@ -106,7 +106,7 @@ pub struct MachineRow {
 }
 
 impl Fds {
-    /// The sum of all classes.
+    /// The number of open file descriptors of all classes.
     pub fn total(self) -> u64 {
         self.socket + self.file + self.pipe + self.other
     }

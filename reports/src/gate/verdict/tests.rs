@@ -6,7 +6,7 @@ use crate::gate::simulation::{BUSY, QUIET, gate, header, session};
 use crate::gate::slice::Counted;
 use crate::gate::{Pressure, Side};
 
-/// Judges with a certificate from a hundred choices of signs, which is enough here.
+/// Judges a gate with a certificate from a hundred choices of signs, which is enough for these tests.
 fn judge(record: &Record) -> Judgement {
     judge_by(record, 100)
 }
@@ -57,7 +57,7 @@ fn what_cannot_be_trusted_is_invalid() {
 }
 
 const CALM: Pressure = Pressure { cpu: Some(0.1), io: Some(0.02), steal: None, lateness_us: 0 };
-/// The pressure of a slice on a busy machine.
+/// The pressure in a slice on a machine whose disk is busy.
 const PRESSED: Pressure = Pressure { io: Some(0.9), ..CALM };
 
 /// Plays a slice again, with the given pressure.
@@ -66,7 +66,7 @@ fn again(record: &mut Record, at: usize, pressure: Pressure) {
     record.add(&Line::Slice(Box::new(slice))).unwrap();
 }
 
-/// A machine under pressure leaves the result undecided, and the reason names the machine. Exact counts can still be
+/// A machine under pressure leaves the gate undecided, and the reason names the machine. Exact counts can still be
 /// worse.
 #[test]
 fn a_pressed_machine_leaves_it_open_and_is_named() {
@@ -94,7 +94,8 @@ fn a_pressed_machine_leaves_it_open_and_is_named() {
     assert!(counted.reason.contains("instructions a request +10 %"), "{}", counted.reason);
 }
 
-/// A gate of six pairs needs all of them. A slice that is played again replaces the slice under pressure.
+/// In a gate of six pairs, none may be dropped. A slice that is played again replaces the slice that was under
+/// pressure.
 #[test]
 fn what_was_played_again_counts() {
     let mut record = Record::of(header(3, 3));
@@ -118,7 +119,7 @@ fn what_was_played_again_counts() {
     assert_eq!(judgement.notes, ["4 slices of 12 were played again, because the machine was under pressure"]);
 }
 
-/// A build whose requests fail is worse, however fast they fail.
+/// A build whose requests fail is worse, even if the failures are faster than answers.
 #[test]
 fn failures_are_worse() {
     let mut record = record(0.5, 2);

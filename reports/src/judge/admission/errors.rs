@@ -47,7 +47,8 @@ fn judge(rows: &[&AdmissionRow], limit: u64, findings: &mut Findings) {
     findings.push(Name::of::<Errors>(), verdict, count(errors), count(limit), text).used(errors as f64, limit as f64);
 }
 
-/// An example text of the commonest class of errors, whose name begins the text; else the first example.
+/// An example of the commonest class of errors, whose name begins the example's text. If the class has none, the first
+/// example of any class.
 fn example<'a>(rows: &[&'a AdmissionRow], classes: &[(&str, u64)]) -> Option<&'a String> {
     let (name, _) = classes.iter().max_by_key(|(_, number)| *number)?;
     let begin = format!("{}:", name.to_lowercase());
@@ -59,7 +60,7 @@ fn example<'a>(rows: &[&'a AdmissionRow], classes: &[(&str, u64)]) -> Option<&'a
 mod tests {
     use super::*;
 
-    /// The example belongs to the class with the most errors, which the user should examine first.
+    /// The example in the finding belongs to the class with the most errors, which the user should examine first.
     #[test]
     fn the_example_is_of_the_commonest_class() {
         let examples = ["http error: reset", "invalid response: another uid"].map(str::to_owned).to_vec();

@@ -1,7 +1,7 @@
 //! `admission.unpinned`: every stored object with images must have a digest for each image.
 //!
-//! A webhook that fails open, that allows without a patch, or that is never called leaves the same trace: a stored
-//! object with an image without a digest. This judge ignores the webhook's answers.
+//! If a webhook fails open, allows without a patch, or is never called, the same trace is left: a stored object has an
+//! image without a digest. This judge ignores the webhook's answers.
 
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{AdmissionRow, Record, StoredRow};

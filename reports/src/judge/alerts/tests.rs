@@ -19,7 +19,7 @@ fn fired(example: &Example) -> Vec<String> {
     crossed.map(|finding| format!("{} {}", finding.budget, finding.verdict.word())).collect()
 }
 
-/// A change that damages a row of alerts, and all findings that must not pass.
+/// A name, a change that damages a row of alerts, and all findings that must then not pass.
 type Planted = (&'static str, fn(&mut AlertsRow), &'static [&'static str]);
 
 const PLANTED: [Planted; 4] = [
@@ -46,8 +46,8 @@ fn what_did_not_happen_decides_nothing() {
     assert_eq!(fired(&example), expected);
 }
 
-/// A subject that pins to another digest than the locked one breaks `admission.unlocked`. Without a moved tag, this
-/// limit is undecided.
+/// A subject that pins an image to another digest than the locked one breaks `admission.unlocked`. If no tag moved,
+/// this limit is undecided.
 #[test]
 fn a_lock_that_is_ignored_is_found() {
     let mut example = Example::clean();

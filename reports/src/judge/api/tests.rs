@@ -31,7 +31,7 @@ fn fired(example: &Example) -> Vec<String> {
     crossed.map(|finding| format!("{} {}", finding.budget, finding.verdict.word())).collect()
 }
 
-/// A change that damages a row of calls, and all findings that must not pass.
+/// A name, a change that damages a row of calls, and all findings that must then not pass.
 type Planted = (&'static str, fn(&mut CallsRow), &'static [&'static str]);
 
 const PLANTED: [Planted; 8] = [
@@ -76,7 +76,7 @@ fn slow_reads_and_calls_that_were_not_made_fire() {
     assert_eq!(fired(&example), open);
 }
 
-/// If no call reads, the limits are undecided.
+/// If no call reads from the subject's API, the limits on answers are undecided.
 #[test]
 fn without_reads_nothing_is_right() {
     let mut example = called();

@@ -1,7 +1,7 @@
 //! `children.orphaned`: children without an owner reference that still exist after their parent was deleted.
 //!
 //! The garbage collector deletes children with an owner reference; the subject must delete other children. A judge that
-//! counts children by owner references would take such a child for a missing one.
+//! counts children by owner references would take a child without such a reference for missing.
 
 use super::unread;
 use crate::judge::rule::{Findings, Name, Rule, Word};

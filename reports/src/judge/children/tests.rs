@@ -1,4 +1,4 @@
-//! Tests with parents that had too many children.
+//! Tests of `children.excess` with parents that had too many children.
 
 use crate::example::{Example, Judged as _};
 use crate::judge::{Judgement, Verdict, Word};

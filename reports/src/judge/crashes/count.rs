@@ -5,7 +5,7 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{CrashRow, Record};
 use crate::words::{count, counted, millis};
 
-/// The most crashes that a finding describes one by one.
+/// Maximum number of crashes that a finding describes one by one.
 const TOLD_MAX: usize = 3;
 
 pub(super) struct Most;

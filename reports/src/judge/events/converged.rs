@@ -58,7 +58,7 @@ fn judge(record: &Record) -> (Verdict, String, String) {
     }
 }
 
-/// A text with the times at which list and view were read.
+/// A text with the times at which the list of the control plane and the subject's view were read.
 fn times(state: &EndState) -> String {
     format!(" (listed at {}, its state read at {})", millis(state.listed_ms), millis(state.read_ms))
 }

@@ -8,9 +8,9 @@ use crate::record::{EventCounts, Record, Sight};
 use crate::statistics::proportion::share_when_none;
 use crate::words::{count, counted, millis, percent};
 
-/// The default of violations of the API's contract, if the section is present.
+/// The default limit for violations of the API's contract, if a scenario has the section `events`.
 const NEVER: Option<u64> = Some(0);
-/// The default of properties that only some subjects promise: not judged.
+/// The default limit for properties that only some subjects promise: such properties are not judged.
 const UNJUDGED: Option<u64> = None;
 
 /// Builds a rule for each outcome with a budget: its name, key, default, example, needed facts and count.

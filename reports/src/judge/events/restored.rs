@@ -5,7 +5,7 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{ChildProblem, ChildrenState, Drifted, EventCounts, Record};
 use crate::words::{count, counted};
 
-/// The name of the harness's own deletions and edits in the list of faults.
+/// The name under which the list of faults has the harness's own deletions and edits of children.
 pub const DRIFT: &str = "children-drift";
 const NAMED_MAX: usize = 3;
 

@@ -161,7 +161,7 @@ fn each_thing_wrong_with_children_is_told_of() {
     assert_eq!(spoil(|children| children.wanted = 0).len(), 1, "nothing was compared");
 }
 
-/// If very many children drifted, not each hit has a row. The last row has their number.
+/// If very many children drifted, not each of them has a row in the record. The last row has the number of the others.
 #[test]
 fn all_children_that_drifted_are_told_of() {
     let mut example = Example::clean();

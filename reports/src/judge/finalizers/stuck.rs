@@ -12,7 +12,7 @@ use crate::judge::rule::{Findings, Name, Rule, Section, Verdict, Word};
 use crate::record::{Hanging, Held, PutOn, Record};
 use crate::words::{count, counted, millis};
 
-/// The shortest deadline of events, in milliseconds, for a record without intervals.
+/// The shortest deadline for the observation of an event, in milliseconds, for a record without intervals.
 const DEADLINE_MIN_MS: u64 = 5000;
 
 /// The back-off of client-go, and so of every controller of controller-runtime: 5 ms after an object's first failure,
@@ -20,8 +20,8 @@ const DEADLINE_MIN_MS: u64 = 5000;
 /// `util/workqueue/default_rate_limiters.go`).
 const BACK_OFF_MS: u64 = 5;
 const BACK_OFF_MAX_MS: u64 = 1_000_000;
-/// Assumed failures of a controller for each object beyond refused writes, such as a failed read, or a refused child
-/// with another name.
+/// Number of failures, in addition to refused writes, that a controller may have had for each object. Examples are a
+/// failed read, or a refused child with another name.
 const UNSEEN: u64 = 3;
 
 pub(super) struct Stuck;
@@ -51,7 +51,7 @@ impl Rule for Stuck {
     }
 }
 
-/// Whether a client with client-go's back-off may not have tried again yet.
+/// Whether a client with client-go's back-off may still wait for its next try.
 fn waits(row: &Held, read_ms: u64) -> bool {
     row.refusals.as_ref().is_some_and(|refusals| {
         read_ms.saturating_sub(refusals.last_ms) < back_off_ms(refusals.times.saturating_add(UNSEEN))

@@ -1,4 +1,4 @@
-//! Tests with objects that are stuck in their deletion.
+//! Tests of `finalizers.stuck` with objects that are stuck in their deletion.
 
 use crate::example::{Example, Judged as _};
 use crate::judge::{Judgement, Verdict, Word};
@@ -76,8 +76,8 @@ fn a_finalizer_of_the_template_is_said_and_not_decided() {
     assert_eq!(said(&both).0, Verdict::Fail, "what is certain decides");
 }
 
-/// Many refusals make a correct controller wait. One refusal does not excuse half a minute. The objects were read at
-/// 159 s.
+/// After many refusals a correct controller still waits. One refusal does not excuse a wait of half a minute. In the
+/// test, the objects are read at 159 s.
 #[test]
 fn who_was_refused_many_times_may_still_be_waiting() {
     let waiting = judged(vec![refused(14, 130_000)], None);

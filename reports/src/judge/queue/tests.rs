@@ -1,12 +1,13 @@
-//! Tests of the queue at the end. Findings about it are undecided and say how much more time is needed. A subject that
-//! was idle, or that overtook objects, has failed.
+//! Tests of the queue of objects at the end of a run. Findings about a queue are undecided and say how much more time
+//! the subject needs. A subject that was idle, or that overtook objects, has failed.
 
 use super::*;
 use crate::example::Example;
 use crate::judge::{Judgement, judge};
 use crate::record::{Objects, Phase, RequestRow, Verb};
 
-/// A subject that was behind at the end: 24 objects waited, and it had served this many in each quarter of the drain.
+/// A run in which 24 objects waited at the end. `served` has the number of objects that the subject served in each
+/// quarter of the drain.
 fn behind(served: [u64; 4]) -> Example {
     let mut example = Example::clean();
     let drain = example.intervals.iter().position(|row| row.phase == Phase::Drain).unwrap();

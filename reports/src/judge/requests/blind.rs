@@ -7,7 +7,7 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Record, Verb};
 use crate::words::millis;
 
-/// A time without a list or watch of a resource.
+/// A time range in which the subject had no list or watch of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Gap {
     pub from_ms: u64,
@@ -70,7 +70,8 @@ fn judge(record: &Record, asked: &Asked, limit: Span, findings: &mut Findings) {
     findings.push(Name::of::<Blind>(), verdict, millis(longest_ms), limit.to_string(), text);
 }
 
-/// The resources that the scenario gives the subject to watch, else those that the subject listed or watched.
+/// The resources that the scenario gives the subject to watch, or else the resources that the subject listed or
+/// watched.
 fn resources<'a>(record: &'a Record, asked: &Asked<'a>) -> Vec<&'a str> {
     if !record.manifest.judged.is_empty() {
         return record.manifest.judged.iter().map(String::as_str).collect();
@@ -81,7 +82,7 @@ fn resources<'a>(record: &'a Record, asked: &Asked<'a>) -> Vec<&'a str> {
     resources
 }
 
-/// The gaps between time spans, including those before the first and after the last span.
+/// The gaps between the time spans of requests, including the gaps before the first and after the last span.
 pub(super) fn gaps(spans: &[(u64, u64)], until_ms: u64) -> Vec<Gap> {
     let mut sorted = spans.to_vec();
     sorted.sort_unstable();
@@ -97,7 +98,7 @@ pub(super) fn gaps(spans: &[(u64, u64)], until_ms: u64) -> Vec<Gap> {
     gaps
 }
 
-/// Whether a version was committed in the gap, according to the intervals.
+/// Whether a version was committed in the gap, according to the counts of the record's intervals.
 fn committed(record: &Record, gap: Gap) -> bool {
     let inside = |start_ms: u64, end_ms: u64| start_ms >= gap.from_ms && end_ms <= gap.to_ms;
     record.intervals.iter().any(|row| inside(row.start_ms, row.end_ms) && row.events.commits > 0)

@@ -9,20 +9,20 @@ use std::collections::BTreeSet;
 use super::Asked;
 use crate::record::{FaultEvent, Record, RequestRow, Verb, is_unsure};
 
-/// Informers of one scope start within this time after the first of them.
+/// Time in milliseconds within which the informers of one scope start after the first informer.
 const STARTS_WITHIN_MS: u64 = 2000;
 /// A watch that is opened within this time after the end of another watch counts as caused by that end, if more watches
 /// are then open than ever before.
 const FOLLOWS_WITHIN_MS: u64 = 10_000;
 /// The fewest open watches that count as multiplied. A late informer, or a watch opened before the old one is closed,
-/// makes fewer.
+/// leads to fewer.
 const MOST_LEAST: u64 = 4;
 /// The least factor by which the open watches have to grow.
 const TIMES_LEAST: u64 = 3;
-/// The fewest ends that are followed by more watches. After one end this may have another reason, after two it does
-/// not.
+/// The fewest ends of watches that more watches follow. After one end, more watches may have another reason; after two
+/// ends they do not.
 const ENDS_LEAST: usize = 2;
-/// Faults during which a watch may have ended and look open, in addition to faults that lose sent data.
+/// Faults during which a watch may have ended but look open, in addition to faults that lose sent data.
 const HIDES_ENDS: [&str; 3] = ["silent-watch", "hold-buffer", "no-answer"];
 
 /// Watches of one scope that multiplied with each end.
@@ -31,18 +31,18 @@ pub struct Grown {
     pub resource: String,
     /// The resource with its namespace and selectors.
     pub scope: String,
-    /// The most watches that were open at once before the first end.
+    /// The largest number of watches that were open at once before the first watch ended.
     pub first: u64,
-    /// The most watches that were open at once, and the first time with that number.
+    /// The largest number of watches that were open at once, and the first time with that number.
     pub most: u64,
     pub most_ms: u64,
     /// When the watches began to multiply, in milliseconds.
     pub from_ms: u64,
-    /// Watches of the scope that had ended before the most were open.
+    /// Number of watches of the scope that had ended before the largest number was open.
     pub ends: u64,
 }
 
-/// The scope whose watches multiplied most; none if no scope's did.
+/// The scope whose watches multiplied most; none if no scope's watches multiplied.
 pub(crate) fn grown(record: &Record) -> Option<Grown> {
     let asked = Asked::of(record);
     let hidden = Hidden::of(record);
@@ -53,8 +53,8 @@ pub(crate) fn grown(record: &Record) -> Option<Grown> {
     asked.scopes.iter().filter_map(of_scope).max_by_key(|grown| grown.most)
 }
 
-/// The most watches of one scope that were open at once, without those whose end a fault hides; and the number of ended
-/// watches.
+/// The largest number of watches of one scope that were open at once, and the number of ended watches. Watches whose
+/// end a fault hides do not count.
 pub(crate) fn most(record: &Record) -> (u64, u64) {
     let (asked, hidden) = (Asked::of(record), Hidden::of(record));
     let scopes = asked.scopes.values().map(|rows| {
@@ -115,7 +115,8 @@ struct Turn {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
-    /// A watch ends. At the same millisecond ends come first, so that a resumed watch does not count twice.
+    /// A watch ends. Within one millisecond, ends are counted before starts, so that a resumed watch does not count
+    /// twice.
     Ends,
     /// From this time on, the watch may have ended without the control plane noticing.
     IsHidden,
@@ -148,7 +149,7 @@ struct Open {
     most: u64,
     most_ms: u64,
     ends: u64,
-    /// The number of ended watches when the most were open.
+    /// The number of watches that had ended when the largest number was open.
     ends_then: u64,
     /// When a watch last ended.
     ended_ms: Option<u64>,
@@ -205,7 +206,7 @@ mod tests {
     use crate::example::{Example, watch};
     use crate::record::{EndedBy, FaultRow};
 
-    /// Judges watches given by start and end, in a run until 155 s. Watches without an end are still open.
+    /// Applies the rule to watches given by start and end, in a run until 155 s. Watches without an end are still open.
     fn found(watches: &[(u64, Option<u64>)], faults: &[FaultRow]) -> Option<Grown> {
         let mut example = Example::clean();
         let rows = (1..).zip(watches).map(|(id, (begin_ms, end_ms))| RequestRow {
@@ -263,7 +264,7 @@ mod tests {
         assert_eq!(found(&starting.collect::<Vec<_>>(), &[]), None);
     }
 
-    /// Informers that are added one by one do not follow an end.
+    /// Informers that are added one by one do not count as multiplied, because none follows an end.
     #[test]
     fn what_grows_by_itself_does_not_grow_with_ends() {
         let mut watches: Vec<_> = (0..14).map(|n| (n * 10_000, (n < 13).then_some(n * 10_000 + 9950))).collect();

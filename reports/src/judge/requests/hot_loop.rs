@@ -32,7 +32,7 @@ impl Rule for HotLoop {
     }
 }
 
-/// The limit by the subject's own clock, by which the subject also waits.
+/// The limit, converted to the subject's own clock, by which the subject also waits between requests.
 fn of_its_clock(record: &Record, limit: Rate) -> Rate {
     Rate::per_second(limit.as_per_second() * f64::from(record.manifest.clock_rate.max(1)))
 }
@@ -52,13 +52,13 @@ pub(in crate::judge) fn excluded(record: &Record) -> bool {
     })
 }
 
-/// Adds the finding of the budget `name`. `cause` follows the time in the text, if it is not empty.
+/// Adds the finding of the budget `name`. `cause` follows the time in the finding's text.
 pub(super) fn judge(asked: &Asked, name: Name, limit: Rate, cause: &str, findings: &mut Findings) {
     let worst = follows(asked).chain(refused(asked)).map(busiest).max();
     tell(worst, name, limit, cause, findings);
 }
 
-/// Like [`judge`], for lists and watches without other requests.
+/// Like [`judge`], but only for lists and watches.
 pub(super) fn judge_follows(asked: &Asked, name: Name, limit: Rate, cause: &str, findings: &mut Findings) {
     tell(follows(asked).map(busiest).max(), name, limit, cause, findings);
 }
@@ -94,7 +94,8 @@ fn busiest((what, mut times_ms): (String, Vec<u64>)) -> Busiest {
     Busiest { requests, from: std::cmp::Reverse(from_ms), what }
 }
 
-/// The largest number of times within any [`WINDOW_MS`], and the start of that window. The times must rise.
+/// The largest number of times within any [`WINDOW_MS`], and the start of that window. The times must be in ascending
+/// order.
 pub(super) fn most_in_window(times_ms: &[u64]) -> (u64, u64) {
     let mut most = (0, 0);
     let mut first = 0;
@@ -149,8 +150,8 @@ pub(super) fn fruitless(rows: &[&RequestRow]) -> Vec<u64> {
     times_ms.into_iter().flatten().collect()
 }
 
-/// The times of other refused requests, by method and object. Conflicts on many objects are normal if other clients
-/// write too.
+/// The times of refused requests other than lists and watches, by method and object. Conflicts on many objects are
+/// normal if other clients write too.
 fn refused(asked: &Asked) -> impl Iterator<Item = (String, Vec<u64>)> {
     let mut times: BTreeMap<(&str, &str, &str, &str), Vec<u64>> = BTreeMap::new();
     for row in asked.rows.iter().filter(|row| !row.follows() && !row.succeeded()) {

@@ -55,7 +55,7 @@ fn were(number: u64) -> String {
     format!("{} {}", watches(number), if number == 1 { "was" } else { "were" })
 }
 
-/// The most watches that were open at once, and the first time with that number.
+/// The largest number of watches that were open at once, and the first time with that number.
 pub(super) fn most_open(asked: &Asked, rows: &[&RequestRow]) -> (u64, u64) {
     // A watch that carried an error stays open until one side closes it.
     let open = rows.iter().filter(|row| row.verb == Verb::Watch && (200..300).contains(&row.status));

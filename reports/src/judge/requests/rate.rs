@@ -1,12 +1,12 @@
 //! `requests.rate`: how many requests per second the subject sends, useful or not.
 //!
-//! Requests before the warm-up have no time and do not count. If there are more requests than rows, the mean of each
-//! interval is judged instead, so that a subject cannot pass by sending more.
+//! Requests before the warm-up have no time and do not count. If the record has fewer rows than the subject sent
+//! requests, the mean of each interval is judged instead. So a subject cannot pass by sending more requests.
 //!
-//! The start does not count either, because a subject that finds many objects has work for all of them at once.
-//! Counting begins with the first quiet second: a whole second with no more requests than the limit allows, at or after
-//! the second of the subject's first write. If the subject writes nothing, its first quiet second counts. If the first
-//! half of the load has no quiet second, counting begins at the start of the warm-up.
+//! The start of the load does not count either, because a subject that finds many objects has work for all of them at
+//! once. Counting begins with the first quiet second: a whole second with no more requests than the limit allows, at or
+//! after the second of the subject's first write. If the subject writes nothing, its first quiet second counts. If the
+//! first half of the load has no quiet second, counting begins at the start of the warm-up.
 
 use std::collections::BTreeMap;
 
@@ -101,7 +101,7 @@ mod tests {
         (judgement.words.iter().map(ToString::to_string).collect(), finding.text.clone())
     }
 
-    /// `number` lists, one every `every_ms`, from 30 s on.
+    /// Rows of `number` list requests, one every `every_ms`, from 30 s on.
     fn lists(number: u64, every_ms: u64) -> Vec<RequestRow> {
         (0..number).map(|id| list(id + 1, 30_000 + id * every_ms, 1000 + id)).collect()
     }
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(says(mixed.collect(), vec![]).0, ["too-many-requests"]);
     }
 
-    /// `number` creations within one second, from `from_ms` on.
+    /// Rows of `number` create requests within one second, from `from_ms` on.
     fn wave(first: u64, number: u64, from_ms: u64) -> impl Iterator<Item = RequestRow> {
         (0..number).map(move |at| RequestRow {
             method: "POST".into(),
@@ -131,7 +131,8 @@ mod tests {
         })
     }
 
-    /// Fifty objects with fourteen children each are 480 requests per second for a moment.
+    /// The start is not judged: the creation of fifty objects with fourteen children each needs 480 requests per second
+    /// for a moment.
     #[test]
     fn the_start_is_not_counted_and_what_comes_after_it_is() {
         let start = || wave(1, 480, 200).chain(wave(500, 280, 1200));
@@ -153,8 +154,8 @@ mod tests {
         assert_eq!(says(busy(), vec![summary(20_100, 5), summary(25_100, 2400)]).0, ["too-many-requests"]);
     }
 
-    /// Lists and watches have rows for a longer time than other requests. A second without rows may be full of other
-    /// requests, so it is not quiet.
+    /// Lists and watches have rows for a longer time than other requests have. A second without rows may be full of
+    /// other requests, so the second is not quiet.
     #[test]
     fn seconds_whose_requests_are_only_counted_are_not_quiet() {
         let busy = (0..20).flat_map(|second| wave(1 + second * 500, 480, 100 + second * 1000));

@@ -1,8 +1,8 @@
 //! `requests.staleResume`, `requests.unanchored`, `requests.initialEvents`: the revisions from which the subject
 //! watches.
 //!
-//! Only data that the subject certainly read counts as its state: a list before a watch, a watch that the server ended
-//! cleanly, and its own requests. Events of a broken stream may never have reached the subject.
+//! Only data that the subject certainly read counts as the subject's state: a list before a watch, a watch that the
+//! server ended cleanly, and the subject's own requests. Events of a broken stream may never have reached the subject.
 
 use super::scope::Scope;
 use super::{Asked, at_most, watches};
@@ -17,22 +17,22 @@ const MANGLES: [&str; 7] = ["net-", "freeze", "no-pong", "truncated-line", "out-
 /// Why a watch must not start from its revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stale {
-    /// The revision was answered with 410, and the subject has not listed since.
+    /// The server answered a watch from this revision with 410, and the subject has not listed since.
     Gone {
         /// The revision that was answered with 410.
         refused: u64,
     },
-    /// The subject's state was already newer.
+    /// The subject's state was already newer than this revision.
     Behind {
         /// The revision of the subject's state.
         given: u64,
     },
 }
 
-/// The state of a scope after the requests so far.
+/// The subject's state in a scope after the requests so far.
 #[derive(Debug, Default)]
 struct Marks {
-    /// The newest revision answered with 410 since the last list.
+    /// The newest revision that the server answered with 410 since the subject's last list.
     gone: Option<u64>,
     /// The newest revision that the subject certainly has.
     given: u64,

@@ -1,14 +1,14 @@
 //! The subject's requests, grouped by scope.
 //!
-//! Owns the time until which requests are judged: as long as every list and watch has its row and the subject runs. Of
-//! other requests, only the first ones may have rows.
+//! Owns the time until which requests are judged: as long as the record has a row for every list and watch, and the
+//! subject runs. For other requests, the record may have rows for only the first ones.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::record::{Record, RequestRow};
 
-/// The objects that one informer follows: a resource, a namespace or all, and selectors.
+/// The objects that one informer follows, given by a resource, a namespace or all namespaces, and selectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::judge) struct Scope<'a> {
     pub resource: &'a str,
@@ -23,7 +23,7 @@ pub(in crate::judge) struct Asked<'a> {
     pub rows: Vec<&'a RequestRow>,
     /// The lists and watches of each scope, in the order of arrival.
     pub scopes: BTreeMap<Scope<'a>, Vec<&'a RequestRow>>,
-    /// The time after which lists and watches have no rows.
+    /// The time after which the record has no rows of lists and watches.
     pub until_ms: u64,
 }
 

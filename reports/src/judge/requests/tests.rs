@@ -1,4 +1,5 @@
-//! Tests that each rule on requests finds its planted fault with the right word, and finds nothing in the clean record.
+//! Tests that each rule on requests finds its planted fault and reports the right word of the verdict. The rules find
+//! nothing in the clean record.
 
 use proptest::prelude::*;
 
@@ -44,8 +45,8 @@ fn told_gone(row: RequestRow) -> RequestRow {
     RequestRow { error_code: Some(410), ended_by: Some(EndedBy::Server), ..row }
 }
 
-/// The requests of a correct client: it lists and watches, the server ends the watch, it resumes, gets 410, lists and
-/// watches.
+/// The requests of a correct client. The client lists and watches, the server ends the watch, and the client resumes,
+/// gets 410, and lists and watches again.
 fn good() -> Vec<RequestRow> {
     vec![
         list(1, 0, 1000),
@@ -131,7 +132,8 @@ fn fruitless_requests_in_a_row_are_a_hot_loop() {
     assert!(loops(10, many).is_empty());
 }
 
-/// Twelve requests in five seconds are twelve in five minutes of a clock at sixty times the speed, which is no loop.
+/// A clock at sixty times the speed turns twelve requests in five seconds into twelve in five minutes, which is no
+/// loop.
 #[test]
 fn who_backs_off_by_a_faster_clock_may_ask_more_often() {
     let words = |budget: serde_json::Value, rate: u32, every_ms: u64| {
@@ -148,7 +150,7 @@ fn who_backs_off_by_a_faster_clock_may_ask_more_often() {
     assert_eq!(words(serde_json::json!({"rate": "2/s"}), 60, 400), ["too-many-requests"]);
 }
 
-/// A program polled for half a minute before the run began. The program did not send all of these requests at once.
+/// A program that polled for half a minute before the run began did not send all of these requests at once.
 #[test]
 fn requests_from_before_the_run_tell_no_rate() {
     let at = |t_ms: fn(u64) -> u64| (1..=30).map(|id| list(id, t_ms(id), 1000)).collect::<Vec<_>>();
@@ -235,7 +237,7 @@ fn where_faults_mangle_the_stream_its_end_proves_nothing() {
     }
 }
 
-/// The text claims only what the rule checks: each of these watches began before a sent event.
+/// The text of a passed finding claims only what the rule checks: each watch began before a sent event.
 #[test]
 fn the_sentence_of_a_good_run_says_no_more_than_is_checked() {
     let start = || vec![list(1, 0, 1000), watch(2, 10, 60_000, 1000, 2000)];
@@ -369,8 +371,8 @@ fn what_nobody_tells_is_not_decided() {
     assert_eq!(judgement.crossed().len(), 2);
 }
 
-/// After the last row nothing is known. A missing row proves neither that the subject stopped sending requests nor that
-/// it continued.
+/// After the last row of a record, the requests are unknown. A missing row proves neither that the subject stopped
+/// sending requests nor that it continued.
 #[test]
 fn a_record_that_stops_at_its_cap_is_judged_up_to_there() {
     let mut rows = good();
@@ -434,7 +436,7 @@ proptest! {
         prop_assert!(found == 0 || count(&from_ms) == most);
     }
 
-    /// The most watches open at once is the number at some moment, and no moment has a larger number.
+    /// The largest number of open watches is the number at some moment, and no moment has a larger number.
     #[test]
     fn the_most_open_watches_are_found(spans in prop::collection::vec((0u64..100, 1u64..50), 0..15)) {
         let rows: Vec<RequestRow> =

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use crate::example::{Example, Judged as _};
 
-    /// Kubelets report memory but no descriptors, so a ceiling on descriptors is undecided.
+    /// Kubelets report memory but no descriptors, so a ceiling on descriptors is undecided for a subject in a cluster.
     #[test]
     fn what_kubelets_tell_has_a_ceiling_of_memory_and_no_other() {
         let mut example = Example::clean();

@@ -17,7 +17,7 @@ impl Rule for Growing {
     }
 }
 
-/// The kinds of the additional descriptors, as the end of a sentence.
+/// The kinds of the descriptors that were added, as the end of a sentence.
 fn parts(record: &Record, Ends { before, after, .. }: &Ends<Process>) -> String {
     let classes = [
         ("sockets", before.fds.socket, after.fds.socket),

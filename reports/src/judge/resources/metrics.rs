@@ -14,8 +14,8 @@ use crate::judge::rule::{Findings, Name, Record, Rule, Section, Verdict, Word, s
 use crate::statistics::quantile;
 use crate::words::{millis, three_digits};
 
-/// The least scatter of a count that is assumed, because a count that does not move in a quiet run is still not
-/// constant. For a series with smaller values it is a share of the values.
+/// The least scatter that is assumed for a count, because a count that does not move in a quiet run is still not
+/// constant. For a series with smaller values, a share of the values is assumed.
 const SIGMA_LEAST: f64 = 0.5;
 const SIGMA_SHARE_LEAST: f64 = 0.01;
 const SECONDS_PER_HOUR: f64 = 3600.0;
@@ -161,7 +161,7 @@ mod tests {
         }
     }
 
-    /// A constant series has no noise, so it passes at once.
+    /// A constant series has no noise, so a limit on its growth passes at once.
     #[test]
     fn a_series_that_never_moves_passes() {
         let still = found(r#"{"growth": "1000/h"}"#, |_| 0.0);
@@ -176,7 +176,7 @@ mod tests {
         judged(&mut example, r#"{"growth": "5000/h"}"#).remove(0)
     }
 
-    /// A busy machine delays a reader by some seconds. Such gaps leave nothing undecided.
+    /// Gaps of some seconds, in which a busy machine delays a reader of the metrics page, leave nothing undecided.
     #[test]
     fn some_seconds_without_a_reading_are_bridged() {
         let (short, long, two) = (60..64, 60..70, [40..47, 90..97]);
@@ -189,7 +189,7 @@ mod tests {
         }
     }
 
-    /// Gaps that are too long to bridge prevent a pass. Growth across such gaps still counts.
+    /// Gaps that are too long to bridge prevent a pass. Growth across such gaps still counts and fails.
     #[test]
     fn what_grew_in_spite_of_holes_is_said() {
         let gaps = [30..47, 60..77, 90..107, 118..135];

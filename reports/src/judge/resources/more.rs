@@ -17,7 +17,7 @@ pub(super) const WINDOW_SAMPLES: usize = 3;
 /// The fewest intervals in a window. There is one interval every 5 s, and each has the number of open watches at its
 /// end.
 pub(super) const WINDOW_ROWS: usize = 2;
-/// The quantiles of usual counts, without the highest and the lowest tenth.
+/// The quantiles between which a count is usual: without the highest and the lowest tenth.
 const HIGH: f64 = 0.9;
 const LOW: f64 = 0.1;
 /// A life that is shorter than this share of the planned length cannot pass.
@@ -26,11 +26,11 @@ const PLANNED_LEAST: f64 = 0.9;
 /// The counts at the start and at the end of a life.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ends<T> {
-    /// The sample with the median count of each window.
+    /// The samples with the median count of the first window, and (`after`) of the last window.
     pub before: T,
     pub after: T,
-    /// Quantiles of the count: usual high and low counts of the first third, low counts of the last window, and low
-    /// counts of the last third.
+    /// Quantiles of the count: usual high and low counts of the life's first third, low counts of its last window, and
+    /// low counts of its last third.
     high_first: f64,
     low_first: f64,
     low_after: f64,
@@ -43,7 +43,7 @@ pub(super) struct Of<'a> {
     pub name: Name,
     pub what: &'a str,
     pub limit: u64,
-    /// The fewest samples in a window.
+    /// The fewest samples of the count in a window.
     pub least: usize,
 }
 
@@ -138,7 +138,7 @@ pub(super) fn judge<T: Copy>(
     findings.push(of.name, verdict, observed, count(limit), text).used(worst.grown as f64, limit as f64);
 }
 
-/// The judgement of one life.
+/// The judgement of a count in one life of a process.
 struct Judged {
     verdict: Verdict,
     grown: u64,
@@ -175,7 +175,7 @@ impl Judged {
     }
 }
 
-/// Adds an undecided finding, because there are too few samples.
+/// Adds an undecided finding, because there are too few samples of the count.
 fn undecided(record: &Record, findings: &mut Findings, of: &Of<'_>) {
     let Of { name, what, limit, least } = *of;
     let text = match uncounted(record) {
@@ -263,8 +263,8 @@ mod tests {
         assert_eq!(swings(35, |second| 10 + second / 10), Verdict::Fail);
     }
 
-    /// If the warm-up has only one interval, the window extends into the steady phase, and minutes of counts are
-    /// decided.
+    /// If the warm-up has only one interval, the window extends into the steady phase, and a run with some minutes of
+    /// counts is decided.
     #[test]
     fn a_short_warm_up_goes_on_into_the_steady_phase() {
         let short = |last: u64| {

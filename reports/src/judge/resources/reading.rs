@@ -1,7 +1,7 @@
 //! Notes about the cost of the harness's own readings, and about values that no budget limits.
 //!
-//! Measuring takes part in the run. The report shows the cost of the harness's readings, which must not count against
-//! the subject.
+//! Measuring needs processor time during the run. The report shows the cost of the harness's readings, which must not
+//! count against the subject.
 
 use std::fmt::Write as _;
 
@@ -11,10 +11,11 @@ use crate::words::{bytes, count, counted, micros, percent};
 
 /// The least share of one processor that is reported as the cost of readings.
 const SHARE_TOLD: f64 = 0.05;
-/// The shortest run for which shares are reported. Readings begin before the run, while the subject starts.
+/// The shortest run for which the share of the readings is reported. Readings begin before the run, while the subject
+/// starts.
 const LENGTH_MS_MIN: u64 = 10_000;
 
-/// Adds notes about the readings to the report.
+/// Adds notes about the harness's readings to the report.
 pub(super) fn note(record: &Record, findings: &mut Findings) {
     if let Some(text) = cost(record) {
         findings.note(text);

@@ -14,9 +14,9 @@ use crate::words::{bytes, count, millis};
 
 /// After a burst the number of objects is at most this share of its highest value.
 const FALLS_TO: f64 = 0.5;
-/// Before and after a burst, the number of objects may be above the lowest number by this share of the burst.
+/// Before and after a burst, the number of objects may be above its lowest value by this share of the burst's height.
 const CALM: f64 = 0.1;
-/// Samples of a block, one a second, and the fewest blocks for a decision.
+/// Number of samples in a block, one a second, and the fewest blocks for a decision.
 const BLOCK_SAMPLES: usize = 3;
 const BLOCKS_LEAST: usize = 3;
 
@@ -151,8 +151,8 @@ fn blocks(values: &[(u64, u64)]) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// The later half of the blocks, or as many as a decision needs. A program that has just started still grows, and
-/// freeing memory takes time.
+/// The later half of the blocks, but at least as many as a decision needs. A program that has just started still grows,
+/// and freeing memory takes time.
 fn later_half(blocks: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let from = (blocks.len() / 2).min(blocks.len().saturating_sub(BLOCKS_LEAST));
     blocks[from..].to_vec()
@@ -166,8 +166,8 @@ fn highest(blocks: &[(u64, u64)]) -> u64 {
     blocks.iter().map(|(_, value)| *value).max().unwrap_or(0)
 }
 
-/// The seconds until memory reaches `target` if it keeps falling at its rate; none if that is longer than the observed
-/// time.
+/// The seconds until memory reaches `target` if it keeps falling at its present rate; none if that is longer than the
+/// observed time.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds of a run, not negative")]
 fn still_falling(after: &[(u64, u64)], target: f64) -> Option<u64> {
     let ((from_ms, from), (to_ms, to)) = (*after.first()?, *after.last()?);
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(part.verdict, Verdict::Pass, "{part:?}");
     }
 
-    /// Of a garbage collector's saw-tooth, only the lowest points count.
+    /// Of the saw-tooth that a garbage collector makes, only the lowest points count.
     #[test]
     fn a_heap_decides_before_the_resident_set_and_its_teeth_do_not_matter() {
         let stays = |second: u64| if second < 40 { 0 } else { 30 * MIB };

@@ -8,7 +8,8 @@ use crate::record::{
     Audited, End, EndReason, Foreign, Hanging, Hole, Objects, Quiet, RequestSummary, Siblings, TooMany,
 };
 
-/// One kind of gap: how it appears in a record, the budgets that it leaves undecided, and its text.
+/// One kind of gap: how the gap appears in a record, the budgets that the gap leaves undecided, and the text of the
+/// finding.
 struct Case {
     name: &'static str,
     hole: fn(&mut Example, &mut Vec<RequestSummary>),
@@ -163,8 +164,8 @@ fn what_seems_broken_behind_a_hole_is_not_decided() {
     assert_eq!(judgement.verdict, Verdict::Inconclusive);
 }
 
-/// A version that was first reported after a gap may have been written in it, so it is no phantom. An unknown version
-/// that was reported before the gap is a phantom.
+/// A version that was first reported after a gap may have been written in the gap, so the version is no phantom. An
+/// unknown version that was reported before the gap is a phantom.
 #[test]
 fn a_phantom_behind_a_hole_is_not_decided() {
     let phantom = |observed_ms: u64| {
@@ -181,7 +182,7 @@ fn a_phantom_behind_a_hole_is_not_decided() {
     assert_eq!([phantom(101_000), phantom(50_000)], [Verdict::Inconclusive, Verdict::Fail]);
 }
 
-/// The mock's own log has no gaps: if commits are lost, the run is broken off.
+/// The mock's own log of commits has no gaps: if the harness loses commits, the run is broken off.
 #[test]
 fn a_harness_that_lost_commits_of_the_mock_has_no_run() {
     let mut example = Example::clean();

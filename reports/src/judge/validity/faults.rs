@@ -1,7 +1,7 @@
 //! Judges whether planned faults really had an effect: a fault without any effect proves nothing.
 //!
-//! Owns `validity.fault.*` and `validity.faults`. One finding reports all faults that were never hit. Some faults need
-//! requests that the subject never sends in the whole run. If other faults were hit, such faults do not count.
+//! Owns `validity.fault.*` and `validity.faults`. One finding reports all faults that were never hit. A fault that
+//! needs requests which the subject never sends does not count if other faults were hit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,18 +10,18 @@ use crate::judge::rule::{Findings, Name, Verdict, Word};
 use crate::record::{FaultEvent, FaultRow, Need, PlannedFault, Record, RequestRow, Verb};
 use crate::words::{count, counted, percent};
 
-/// One condition for each fault, with the fault's identifier in its name.
+/// The condition of validity for one fault, with the fault's identifier in its name.
 pub(in crate::judge) const FAULT: Name = Name {
     // The probe after a fault was lost.
     word: Some(Word::Missed),
     ..condition("fault")
 };
-/// The condition on all faults that were never hit.
+/// The condition of validity for all faults that were never hit.
 const FAULTS: Name = condition("faults");
 /// The share of the drawn faults of one name that must be hit. If fewer are hit, each fault without a hit counts. The
 /// times of drawn faults are random, and a fault may come before the subject has recovered from the previous one.
 const LOT_HIT_LEAST: f64 = 0.75;
-/// If there are more faults than this, those that were hit are listed by name.
+/// Number of faults up to which each fault is listed. If a run has more, the faults that were hit are grouped by name.
 const FAULTS_EACH: usize = 100;
 
 /// Why a fault was never hit.
@@ -160,13 +160,14 @@ fn by_name(faults: &[&PlannedFault]) -> String {
     names.into_iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// For faults that wait for another kind of write: sentences about the kind that the subject uses, each after a space.
+/// For faults that wait for another kind of write than the subject uses: sentences about the subject's kind of write,
+/// each with a space before it.
 fn instead_of_all<'a>(record: &Record, faults: impl Iterator<Item = &'a PlannedFault>) -> String {
     let sentences: BTreeSet<String> = faults.filter_map(|fault| instead_of(record, fault)).collect();
     sentences.into_iter().flat_map(|sentence| [" ".to_owned(), sentence]).collect()
 }
 
-/// A text for a program that patches while the fault acts on updates, or the reverse; none if neither is so.
+/// A text for a program that patches while the fault acts on updates, or the reverse; none in all other cases.
 fn instead_of(record: &Record, fault: &PlannedFault) -> Option<String> {
     let (wanted, other, words) = match fault.needs.as_slice() {
         needs if needs.contains(&Need::Update) => (Verb::Update, Verb::Patch, ["update", "patch", "patches"]),

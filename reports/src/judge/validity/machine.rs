@@ -1,9 +1,9 @@
 //! Judges whether other programs kept the machine busy, and which delays they can explain.
 //!
 //! Owns `validity.machine`, and the sentence about the machine in an undecided run. Other programs that use the
-//! processors may have caused a time above its limit, up to a certain factor. A longer time is the subject's fault.
-//! Waiting raises no count, so other failures are not in doubt. A record without the processors' time shows nothing
-//! here.
+//! processors may have caused a time above its limit, up to a certain factor. A longer time is the subject's fault. A
+//! busy machine raises no count, so failures by counts are not in doubt. A record without the processors' time shows
+//! nothing about other programs.
 
 use super::condition;
 use super::stalls::{self, Stall};
@@ -15,12 +15,12 @@ use crate::record::{AdmissionRow, EndReason, Process, Record, Sample, quantile_u
 use crate::words::{millis, percent};
 
 pub(super) const MACHINE: Name = condition("machine");
-/// The share of the processors used by other programs from which a machine counts as busy. Everything then takes twice
-/// as long.
+/// The share of the processors used by other programs from which a machine counts as busy. At this share, everything
+/// takes twice as long.
 const OTHERS_LEAST: f64 = 0.5;
 /// The time window in which this share is measured. One second is only a few time slices of the scheduler.
 const WINDOW_MS: u64 = 5000;
-/// The fewest samples for a statement about a machine.
+/// The fewest samples for a statement about the machine's load.
 const SAMPLES_LEAST: usize = 6;
 /// The greatest slowdown, as a factor, that is attributed to other programs.
 const SLOWER_MOST: f64 = 10.0;
@@ -28,10 +28,11 @@ const SLOWER_MOST: f64 = 10.0;
 /// sleep, or a watch that is not read.
 const SLACK_MEDIANS: u64 = 50;
 const SLACK_LEAST_MS: u64 = 1000;
-/// The upper bound of this delay, however high the median is: the shortest deadline of an observation.
+/// The upper bound of the delay above a limit, in milliseconds, however high the median is: the shortest deadline of an
+/// observation.
 const SLACK_MOST_MS: u64 = 5000;
 /// The share of busy time that is enough to affect a percentile, because all samples beyond the percentile may lie in
-/// it.
+/// the busy time. One constant for each percentile.
 const P50_LEAST: f64 = 0.25;
 const P99_LEAST: f64 = 0.005;
 
@@ -79,7 +80,7 @@ impl Busy {
         (whole >= OTHERS_LEAST || !stalls.is_empty()).then_some(Self { stalls, worst, whole, time })
     }
 
-    /// Whether the machine was busy in the whole run.
+    /// Whether the machine was busy throughout the run.
     fn is_whole(&self) -> bool {
         self.whole >= OTHERS_LEAST
     }
@@ -89,7 +90,7 @@ impl Busy {
         (1.0 / (1.0 - self.worst.min(0.99))).min(SLOWER_MOST)
     }
 
-    /// A clause with the share that other programs used, and the times.
+    /// A clause of a sentence with the share of the processors that other programs used, and the busy times.
     pub(super) fn clause(&self) -> String {
         match self.stalls.iter().max_by_key(|stall| stall.to_ms - stall.from_ms) {
             Some(stall) if !self.is_whole() => format!(
@@ -214,8 +215,9 @@ fn failed_else(record: &Record) -> u64 {
     record.intervals.iter().filter_map(|row| row.admission.as_ref()).map(failed).sum()
 }
 
-/// Whether other programs can be the reason that reviews failed. The shortest wait must not be longer than they and a
-/// late generator can have caused. A review that hangs until its timeout fails on any machine.
+/// Whether other programs can be the reason that reviews failed. The shortest wait for an answer must not be longer
+/// than other programs and a late generator can have caused. A review that hangs until its timeout fails on any
+/// machine.
 fn waited_no_longer(record: &Record) -> bool {
     let failed = record.latency.whole(tag::RESPONSE_ERROR).filter(|failed| !failed.is_empty());
     let most_ms = slack_of_ms(record, tag::RESPONSE_ALLOWED) + SLACK_LEAST_MS;
@@ -347,7 +349,8 @@ mod tests {
         assert!(judgement.reason.contains("The machine was busy: other programs had up to 8"), "{}", judgement.reason);
     }
 
-    /// On a busy machine, a subject that was not ready in time is undecided. A subject that ended by itself has failed.
+    /// On a busy machine, the run of a subject that was not ready in time is undecided. A subject that ended by itself
+    /// has failed.
     #[test]
     fn a_subject_that_was_not_ready_in_time_is_undecided_there() {
         let ended = |waited_ms: Option<u64>, share: f64| {

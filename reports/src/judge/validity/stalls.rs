@@ -13,12 +13,12 @@ use crate::record::{AnomalyRow, Record};
 use crate::words::millis;
 
 pub(super) const PACE: Name = condition("pace");
-/// If churn was later than this, in milliseconds, it took too much of the subject's time. The subject has at least 5 s
-/// for an observation.
+/// The largest lateness of churn, in milliseconds. Later churn takes too much of the time of at least 5 s that the
+/// subject has for an observation.
 const CHURN_LATE_MS: u64 = 2500;
-/// The longest interval without a stall, in milliseconds. The harness writes a row every 5 s. If one takes longer than
-/// this, the harness stood still for as long as the shortest deadline of an observation. Observations of that time were
-/// read late, or are missing because of the stall.
+/// The longest interval without a stall, in milliseconds. The harness writes a row every 5 s. In a longer interval the
+/// harness stood still for as long as the shortest deadline of an observation. Observations of that time were read
+/// late, or are missing because of the stall.
 const INTERVAL_MS_MAX: u64 = 10_000;
 const REMEDY: &str = "run it again on a quieter machine, or with fewer `--jobs`";
 
@@ -72,8 +72,8 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// Intervals that took too long. The last one does not count: in it the ledger decides the open versions, and nothing
-/// is measured.
+/// Intervals that took too long. The run's last interval does not count: in this interval the ledger decides the open
+/// versions, and nothing is measured.
 fn intervals(record: &Record) -> Vec<Stall> {
     let rows = record.intervals.iter().filter(|row| !row.last);
     let slow = rows.filter(|row| row.end_ms.saturating_sub(row.start_ms) > INTERVAL_MS_MAX);
@@ -130,7 +130,7 @@ pub(super) fn is_whole_before(record: &Record, name: Name, t_ms: u64) -> bool {
     is_whole(record, name, &[Stall { from_ms, to_ms: u64::MAX }])
 }
 
-/// The number of objects with a lost version, as far as these have rows.
+/// The number of objects with a lost version, as far as the record has rows for them.
 pub(super) fn objects_lost(record: &Record) -> u64 {
     let lost = record.anomalies.iter().filter(|row| matches!(row.outcome, Outcome::Missed | Outcome::Ghost));
     lost.map(|row| row.uid.as_str()).collect::<BTreeSet<_>>().len() as u64

@@ -10,8 +10,8 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Quiet, Record, Rewritten};
 use crate::words::{count, counted, millis, three_digits};
 
-/// Six per minute. Once in ten seconds is a kubelet's interval for the heartbeat of a node
-/// (`nodeStatusUpdateFrequency`), and the highest rate of intended writes without a change.
+/// The default limit, six writes per minute. A kubelet writes the heartbeat of a node once in ten seconds
+/// (`nodeStatusUpdateFrequency`), which is the highest rate of intended writes without a change.
 const HEARTBEAT: Rate = Rate::per_minute(6);
 const FIELDS_NAMED: usize = 3;
 
@@ -70,7 +70,7 @@ fn judge(quiet: &Quiet, limit: Rate) -> (Verdict, f64, String) {
     (Verdict::Fail, rate(worst), text)
 }
 
-/// The names of the fields that changed each time, as text.
+/// The names of the fields that changed with each write, as text.
 fn fields(row: &Rewritten) -> String {
     if row.fields.is_empty() {
         return "creating it again each time".to_owned();

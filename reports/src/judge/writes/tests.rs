@@ -1,4 +1,4 @@
-//! Tests with writes in the quiet time of a record.
+//! Tests of `writes.steady` with writes in the quiet time of a record.
 
 use crate::example::{Example, Judged as _};
 use crate::judge::{Judgement, Verdict, Word};
@@ -48,7 +48,7 @@ fn said(judgement: &Judgement) -> (Verdict, &str) {
     found.map_or((Verdict::Pass, ""), |finding| (finding.verdict, finding.text.as_str()))
 }
 
-/// Objects that are written until the end fail without a budget.
+/// If the subject writes objects until the end of the quiet time, the run fails even without a budget.
 #[test]
 fn who_writes_from_beginning_to_end_fails_with_object_fields_manager_and_rate() {
     let judgement = judged(
@@ -84,8 +84,8 @@ fn a_heartbeat_is_a_matter_of_the_budget() {
     assert_eq!(said(&judged(beats(), Some(r#"{"writes": {"steady": "40/m"}}"#))).0, Verdict::Pass);
 }
 
-/// If the scenario sets the limit, missing facts make the finding undecided. For a default limit, a gap makes it
-/// undecided, and a short drain only leads to a note.
+/// If the scenario sets the limit, missing facts make the finding undecided. Under a default limit, a gap makes the
+/// finding undecided, and a short drain only leads to a note.
 #[test]
 fn what_was_not_seen_decides_nothing() {
     let asked = Some(r#"{"writes": {"steady": "0/s"}}"#);

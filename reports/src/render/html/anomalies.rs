@@ -1,6 +1,7 @@
 //! The anomalies of the HTML report by cause, each with the history of its object.
 //!
-//! Owns the number of anomalies that are shown, and the text of a step. [`crate::causes`] explains each anomaly.
+//! Owns the number of anomalies that are shown, and the text of each step of a history. [`crate::causes`] explains each
+//! anomaly.
 
 use super::picture::Picture;
 use super::timeline::clock;
@@ -8,12 +9,12 @@ use crate::causes::{Cause, Group, Summary, object};
 use crate::record::{AnomalyRow, EndedBy, Step};
 use crate::words::{count, counted};
 
-/// The most anomalies shown for each cause; `anomalies.jsonl` has the others.
+/// Maximum number of anomalies shown for each cause; `anomalies.jsonl` has the others.
 const SHOWN: usize = 12;
-/// Bytes of histories and stream lines that are shown for each cause. As HTML they are about three times as large, and
-/// a report with ten causes stays below 2 MB.
+/// Maximum number of bytes of histories and stream lines that are shown for each cause. As HTML they are about three
+/// times as large, and a report with ten causes stays below 2 MB.
 const BYTES_SHOWN: usize = 40 << 10;
-/// The estimated bytes of a step.
+/// The estimated size of a step of a history, in bytes.
 const STEP_BYTES: usize = 60;
 
 #[derive(Debug)]
@@ -60,12 +61,12 @@ pub(super) struct Line {
     pub own: bool,
 }
 
-/// The commonest causes, for the first screen of the report.
+/// The commonest causes of anomalies, for the first screen of the report.
 pub(super) fn first(summary: &Summary<'_>) -> Vec<FirstCause> {
     summary.first().iter().map(|group| FirstCause { cause: group.cause, line: group.line() }).collect()
 }
 
-/// All causes, each with its first anomalies.
+/// All causes of anomalies, each with its first anomalies.
 pub(super) fn groups<'a>(summary: &Summary<'a>) -> Vec<AnomalyGroup<'a>> {
     let group = |(id, group): (usize, &Group<'a>)| {
         let mut room = BYTES_SHOWN;

@@ -1,5 +1,5 @@
-//! Tests of the reports in a browser. The console stays empty; values, zooming, hiding and searching work; a report is
-//! readable on a phone and in dark mode. `tests/browser/check.js` acts like a reader.
+//! Tests of the HTML reports in a browser. The browser's console stays empty; values, zooming, hiding and searching
+//! work; a report is readable on a phone and in dark mode. `tests/browser/check.js` clicks and types like a reader.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -16,7 +16,7 @@ const CHECK: [(&str, &str); 2] = [
     ("check.html", include_str!("../../../tests/browser/check.html")),
     ("check.js", include_str!("../../../tests/browser/check.js")),
 ];
-/// The names of the browser's program on Linux.
+/// The names of Chromium's program on Linux.
 const BROWSERS: [&str; 2] = ["chromium", "chromium-browser"];
 /// The contrast of text that WCAG 2.2 requires.
 const CONTRAST_LEAST: f64 = 4.5;
@@ -28,7 +28,7 @@ fn browser() -> Option<&'static str> {
     })
 }
 
-/// Widths in pixels of a phone, a large phone, a tablet, a small window and a desktop.
+/// Widths of screens in pixels: a phone, a large phone, a tablet, a small window and a desktop.
 const WIDTHS: [u32; 5] = [360, 400, 700, 1000, 1280];
 
 fn start(browser: &str, profile: &Path) -> Command {
@@ -69,7 +69,7 @@ fn look(browser: &str, folder: &Path, dark: bool) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {seen}\n{said}"))
 }
 
-/// Checks that hold for every screen.
+/// Checks what holds for a report on every screen.
 fn check(seen: &Value, dark: bool, charts: i64) {
     let number = |name: &str| seen[name].as_i64().unwrap_or_else(|| panic!("no {name} in {seen}"));
     assert!(number("sideways") <= 0 && number("opened") <= 0, "it scrolls sideways: {seen}");

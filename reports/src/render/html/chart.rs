@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::scale::Scale;
 
-/// Decimals of a position in percent. A smaller difference is less than a pixel.
+/// Number of decimals of a position in percent. A smaller difference is less than a pixel.
 const PLACES: usize = 2;
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Chart {
     /// The horizontal ticks of a chart that does not share the time axis.
     pub x_ticks: Vec<Tick>,
     pub curves: Vec<Curve>,
-    /// Areas below the curves.
+    /// Areas that the chart fills below the curves.
     pub fills: Vec<Fill>,
     pub limits: Vec<Tick>,
     pub marks: Vec<Mark>,
@@ -54,7 +54,7 @@ pub(super) struct Curve {
     readings: Vec<Reading>,
 }
 
-/// A value as text, with its position.
+/// A value of a curve as text, with its position.
 #[derive(Debug)]
 struct Reading {
     from: u64,
@@ -142,8 +142,8 @@ impl Chart {
     }
 }
 
-/// A curve through points of (x percent, value). Where two points are farther apart in x than `gap`, the curve is
-/// broken.
+/// The SVG path of a curve through points of (x percent, value). Where two points are farther apart in x than `gap`,
+/// the curve is broken.
 pub(super) fn path(points: &[(f64, f64)], scale: Scale, gap: f64) -> String {
     let mut path = String::new();
     let mut before: Option<f64> = None;
@@ -210,7 +210,7 @@ impl Curve {
         Self { name: name.into(), class, path, readings: steps.iter().map(reading).collect() }
     }
 
-    /// A dot for each value in the middle of a range. The text of the value is shown for the range given with it.
+    /// A dot for each value in the middle of a range. The script shows the text of the value for the whole range.
     pub fn dots(
         name: impl Into<String>,
         class: &'static str,
@@ -260,7 +260,7 @@ pub(super) fn reach(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-/// Ticks of a vertical axis: 0 % is at the top.
+/// Ticks of a vertical axis. A position of 0 % is at the top.
 fn y_ticks(scale: Scale, words: &dyn Fn(f64) -> String) -> Vec<Tick> {
     let tick = |value: f64| Tick { at: position(100.0 - scale.percent(value)), label: words(value) };
     let ticks: Vec<Tick> = scale.ticks().into_iter().map(tick).collect();

@@ -112,8 +112,8 @@ mod tests {
     use crate::example::Example;
     use crate::judge::judge;
 
-    /// Every subject has a row in each table, and a curve in each chart for which it has values. Outside text is
-    /// escaped.
+    /// Every compared subject has a row in each table, and a curve in each chart for which it has values. Outside text
+    /// is escaped.
     #[test]
     fn all_are_in_one_page_and_one_record() {
         let entrant = |name: &str, example: &Example| {

@@ -1,7 +1,7 @@
 //! The HTML report of a gate: the verdict, each metric, and every slice of both builds in the order of playing.
 //!
 //! Owns the contents of the report and their order. The figures are those of the text and the Markdown
-//! ([`crate::render::gate`]). Nothing is judged here.
+//! ([`crate::render::gate`]). The module judges nothing.
 
 use askama::Template;
 
@@ -54,7 +54,7 @@ pub fn gate_html(record: &Record, judgement: &Judgement) -> Result<String, Error
     Ok(page.render()?)
 }
 
-/// The chart for the verdict: that of the first metric that decided, else the first chart.
+/// The index of the chart for the verdict: the chart of the first metric that decided, otherwise the first chart.
 fn lead(charts: &[Chart], judgement: &Judgement) -> Option<usize> {
     let made = match judgement.outcome {
         Outcome::Worse => Some(Word::Worse),
@@ -104,7 +104,7 @@ mod tests {
         (judgement, page)
     }
 
-    /// Each slice is drawn once in the chart of each metric: as A, as B, or as not counted.
+    /// Each slice is drawn once in the chart of each metric: as a dot of A, a dot of B, or a dropped slice.
     #[test]
     fn every_slice_is_drawn() {
         let record = record(3, 10, BUSY, 1.3);

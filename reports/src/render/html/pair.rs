@@ -1,7 +1,7 @@
 //! The HTML report that compares two runs.
 //!
 //! Owns the choice of values that are shown of both runs. [`crate::diff`] finds the differences; its texts are the same
-//! in all forms.
+//! in HTML and in plain text.
 
 use askama::Template;
 
@@ -52,7 +52,7 @@ mod tests {
     use crate::example::Example;
     use crate::judge::judge;
 
-    /// Both runs are in each chart, and outside text is escaped.
+    /// Both compared runs are in each chart, and outside text is escaped.
     #[test]
     fn both_runs_are_in_one_page() {
         let dir = tempfile::tempdir().unwrap();

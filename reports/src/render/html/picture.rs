@@ -32,7 +32,7 @@ pub(super) struct Dot {
 }
 
 impl Picture {
-    /// The chart of some steps; none if all steps have the same time.
+    /// The chart of the steps of a history; none if all steps have the same time.
     pub fn of(steps: &[Step], own: &str) -> Option<Self> {
         let (first, last) = (steps.iter().map(Step::t_ms).min()?, steps.iter().map(Step::t_ms).max()?);
         if first == last {
@@ -78,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// Causes are above effects: each kind of step has its lane, and its horizontal position is its time.
+    /// Each kind of step has its lane, with causes above effects. The horizontal position of a step is its time.
     #[test]
     fn steps_lie_on_their_lines_by_their_time() {
         let revision = "7".to_owned();

@@ -10,10 +10,10 @@ use crate::record::{EndedBy, FaultEvent, Record, RequestRow, Verb};
 use crate::words::{count, millis};
 
 const FOLLOWED_SHOWN: usize = 20;
-/// The most requests that are shown; `requests.jsonl` has the others.
+/// Maximum number of requests that the report shows; `requests.jsonl` has the others.
 const REQUESTS_SHOWN: usize = 100;
-/// How long before the first hit of a fault the shown requests begin, in milliseconds; earlier if the fault hit an
-/// older watch.
+/// How long before the first hit of a fault the shown requests begin, in milliseconds. If the fault hit an older watch,
+/// they begin earlier.
 const BEFORE_MS: u64 = 1000;
 
 /// The request tables of the report.

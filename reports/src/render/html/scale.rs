@@ -42,8 +42,9 @@ impl Scale {
         Self::Linear { top: (most / step).ceil() * step * unit, step: step * unit }
     }
 
-    /// A linear axis around both values, with ticks at round multiples of `unit`. The range is a quarter wider than the
-    /// values on both sides, and at least a fiftieth of the larger value, so that small differences look small.
+    /// A linear axis around the values `least` and `most`, with ticks at round multiples of `unit`. The range is a
+    /// quarter wider than the values on both sides, and at least a fiftieth of the larger value, so that small
+    /// differences look small.
     pub fn part(least: f64, most: f64, unit: f64) -> Self {
         let (least, most) = (least / unit, most / unit);
         let wide = (most - least).max(least.abs().max(most.abs()) / 50.0);
@@ -61,7 +62,7 @@ impl Scale {
         }
     }
 
-    /// A logarithmic axis of the whole decades that contain both values, which must be positive.
+    /// A logarithmic axis of the whole decades that contain `least` and `most`, which must be positive.
     pub fn log(least: f64, most: f64) -> Self {
         #[expect(clippy::cast_possible_truncation, reason = "decades of microseconds: -1 to 12")]
         let decade = |value: f64| value.max(1.0).log10().clamp(0.0, 12.0) as i32;
@@ -70,7 +71,7 @@ impl Scale {
         Self::Log { from, to: to.max(from + 1) }
     }
 
-    /// The position of a value, from 0 at the start of the axis to 100 at its end; never outside.
+    /// The position of a value, from 0 at the start of the axis to 100 at its end; never outside of the axis.
     pub fn percent(self, value: f64) -> f64 {
         let share = match self {
             Self::Linear { top, .. } => value / top,

@@ -12,9 +12,9 @@ use crate::render::Error;
 use crate::suite::Suite;
 use crate::words::{count, counted, millis};
 
-/// The most hits of faults that are listed; the record has all of them.
+/// Maximum number of hits of faults that the report lists; the record has all of them.
 const HITS_SHOWN: usize = 300;
-/// The most tests that are listed; failed tests come first.
+/// Maximum number of tests that the report lists; failed tests come first.
 const TESTS_SHOWN: usize = 500;
 
 #[derive(Template)]

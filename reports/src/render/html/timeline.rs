@@ -21,16 +21,16 @@ pub(super) mod several;
 mod steps;
 pub(super) mod suite;
 
-/// The most points of a curve over the whole run.
+/// Maximum number of points of a curve over the whole run.
 const POINTS: u64 = 240;
 const MARKS: u64 = 60;
-/// The most faults with labels; if there are more, faults are bands without labels.
+/// Maximum number of faults with labels; if a run has more, faults are bands without labels.
 const LABELS: usize = 200;
 /// The number of parts of the axis. Faults within one part become one band.
 const BAND_PARTS: u64 = 600;
-/// The most marks of hits on the axis; hits at about the same time share a mark.
+/// Maximum number of marks of hits on the axis; hits at about the same time share a mark.
 const HIT_MARKS: u64 = 240;
-/// The most lines of fault labels; more lines would push the charts off the screen.
+/// Maximum number of lines of fault labels; more lines would push the charts off the screen.
 const LANES: usize = 3;
 /// The width that a label needs on a desktop, in percent of the axis.
 const LABEL_PERCENT: f64 = 14.0;
@@ -69,7 +69,8 @@ pub(super) struct Band {
     pub room: Option<LabelSpace>,
 }
 
-/// The space for a label. The space ends where the next label of its line begins, on a screen of any width.
+/// The space for the label of a fault. The space ends where the next label of its line begins, on a screen of any
+/// width.
 #[derive(Debug, PartialEq)]
 pub(super) struct LabelSpace {
     pub left: String,
@@ -152,7 +153,7 @@ fn plain_axis(length_ms: u64) -> Axis {
     Axis { length_ms, ticks, faults, bands: String::new(), hits, phases, lanes: 0 }
 }
 
-/// Puts each label into the first line with free space, up to the next label there. Returns the number of lines.
+/// Puts each fault label into the first line of labels in which it covers no other label. Returns the number of lines.
 fn stack(bands: &mut [Band]) -> usize {
     let number = |text: &str| text.parse::<f64>().unwrap_or(0.0);
     let mut ends = [0.0; LANES];
@@ -182,7 +183,7 @@ fn stack(bands: &mut [Band]) -> usize {
     used
 }
 
-/// Reads one quantile; none if it has no value.
+/// Reads one quantile of a latency; none if it has no value.
 type Read = fn(&Quantiles) -> Option<u64>;
 
 /// Name, CSS class and tag of a latency, and the quantile that is drawn.
@@ -292,7 +293,7 @@ fn events(record: &Record, length_ms: u64) -> Option<Chart> {
     Some(Chart { marks, ..Chart::new(("events", "Events", caption), (scale, &words), curves, summary) })
 }
 
-/// The times at which the steps of this run are cut, because a fault begins.
+/// The times at which the steps of a run's curves are cut, because a fault begins.
 fn cuts(record: &Record, length_ms: u64) -> steps::Cuts {
     steps::Cuts::new(&faults::played(record), length_ms)
 }
@@ -308,7 +309,8 @@ fn rates<'a>(
     })
 }
 
-/// Marks of lost and late versions at the time of their commit. Versions with about the same time share a mark.
+/// Marks on the axis for lost and late versions at the time of their commit. Versions with about the same time share a
+/// mark.
 fn marks(record: &Record, length_ms: u64) -> Vec<Mark> {
     let kinds: [(&'static str, &str, &[Outcome]); 2] = [
         ("late", "late", &[Outcome::Late, Outcome::LateGhost]),
@@ -336,7 +338,7 @@ fn marks(record: &Record, length_ms: u64) -> Vec<Mark> {
     marks
 }
 
-/// At most [`POINTS`] points: the largest value of each time range, because limits are about peaks.
+/// Reduces a curve to at most [`POINTS`] points: the largest value of each time range, because limits are about peaks.
 fn thinned(points: impl Iterator<Item = (u64, f64)>, length_ms: u64) -> Vec<(u64, f64)> {
     let width_ms = (length_ms / POINTS).max(1);
     let mut thin: Vec<(u64, f64)> = Vec::new();
@@ -353,8 +355,8 @@ fn thinned(points: impl Iterator<Item = (u64, f64)>, length_ms: u64) -> Vec<(u64
     thin
 }
 
-/// The time without a point, in milliseconds, that breaks a curve: a few intervals, or a few points if these are
-/// longer.
+/// The shortest time without a point, in milliseconds, at which a curve is broken: a few intervals, or the distance of
+/// a few points if that is longer.
 fn gap_ms(record: &Record, length_ms: u64) -> u64 {
     let interval_ms = record.intervals.first().map_or(5000, |row| row.end_ms.saturating_sub(row.start_ms));
     (interval_ms * 3).max(length_ms / POINTS * 3)

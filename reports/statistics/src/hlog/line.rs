@@ -1,4 +1,4 @@
-//! One line of an interval log: a tag, a time range and a histogram.
+//! Writes and reads one line of an interval log: a tag, a time range and a histogram.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ impl Lines {
 }
 
 /// Reads a line; none if it is a comment or the legend. `highest_us` is the largest value that a run can have. A
-/// histogram with a larger range, or that needs more memory than this range, is refused before memory is allocated.
+/// histogram is refused before memory is allocated if its range is larger, or if it needs more memory than this range.
 ///
 /// # Errors
 /// Returns the fault of the line.

@@ -1,7 +1,7 @@
 //! Reads one histogram of an interval log: base64 text of HdrHistogram's V2 format, usually deflated.
 //!
 //! Owns the checks before memory is allocated. Five kilobytes can claim to be a histogram of fifty megabytes, or to
-//! have four gigabytes of counts; the library would believe either claim.
+//! have four gigabytes of counts; the library `hdrhistogram` would believe either claim.
 
 use std::io::Read as _;
 
@@ -14,13 +14,14 @@ use super::Histogram;
 /// The first four bytes of a plain histogram, and of a deflated one.
 const COOKIE: u32 = 0x1c84_9313;
 const COOKIE_DEFLATED: u32 = 0x1c84_9314;
-/// Bytes of the head: cookie, length of the counts, offset, digits, lowest and highest value, ratio.
+/// Length of the head, in bytes: cookie, length of the counts, offset, digits, lowest and highest value, ratio.
 const HEAD_BYTES: usize = 40;
 /// The precision of the writer, in digits: values are exact to one part in a thousand.
 const DIGITS_MAX: u32 = 3;
-/// The most counts: buckets of this precision up to the largest value, rounded up to 40 times 1024 (38 are needed).
+/// Maximum number of counts: buckets of this precision up to the largest value, rounded up to 40 times 1024 (38 are
+/// needed).
 const COUNTS_MAX: usize = 40 << 10;
-/// The most bytes of a plain histogram: a count has at most nine bytes.
+/// Maximum length of a plain histogram, in bytes: a count has at most nine bytes.
 const PLAIN_BYTES_MAX: usize = HEAD_BYTES + 9 * COUNTS_MAX;
 
 /// The histogram, or the reason why it is refused. A histogram's range must not exceed `highest_us`, rounded as
@@ -69,7 +70,8 @@ fn check(plain: &[u8], highest_max: u64) -> Result<(), String> {
     check_counts(counts)
 }
 
-/// Checks the counts. Each is a zigzag varint of at most nine bytes; a negative number stands for that many zeros.
+/// Checks the counts. Each count is a zigzag varint of at most nine bytes; a negative number stands for that many
+/// zeros.
 fn check_counts(mut counts: &[u8]) -> Result<(), String> {
     let (mut places, mut sum) = (0_u64, 0_u64);
     while !counts.is_empty() {

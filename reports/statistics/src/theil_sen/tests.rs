@@ -28,7 +28,8 @@ fn what_cannot_be_computed_is_refused() {
 }
 
 proptest! {
-    /// Adding a line adds its slope, a factor multiplies the slope, and the order of the points does not matter.
+    /// If a line is added to the points, its slope is added to the estimate. A factor multiplies the slope, and the
+    /// order of the points does not matter.
     #[test]
     fn shift_scale_order(y in prop::collection::vec(-1e3..1e3_f64, 8..40), line in -5.0..5.0_f64, factor in 0.1..10.0_f64) {
         let x: Vec<f64> = (0..y.len()).map(|i| i as f64).collect();

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Time limit of git: enough to compare a large checkout on a slow disk. After it the record has no revision.
+/// Time limit of git: enough to compare a large checkout on a slow disk. If git takes longer, the record has no
+/// revision.
 const LIMIT: Duration = Duration::from_secs(10);
 /// Longest output of git that is read: a name, or a list of settings.
 const OUTPUT_BYTES_MAX: u64 = 64 << 10;
@@ -56,7 +57,7 @@ pub(super) fn revision(folder: &Path) -> Option<String> {
     (!revision.is_empty()).then(|| format!("{revision}{suffix}"))
 }
 
-/// Exit code and output of git; `None` if git is missing or took too long.
+/// Exit code and output of git; `None` if git is missing or takes longer than [`LIMIT`].
 fn git(folder: &Path, arguments: &[&str]) -> Option<(i32, String)> {
     let mut command = Command::new("git");
     command.args(SAFELY).args(arguments).current_dir(folder);

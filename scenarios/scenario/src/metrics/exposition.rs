@@ -20,7 +20,6 @@ pub(super) struct Error {
     why: &'static str,
 }
 
-/// The samples of a page.
 pub(super) fn points(page: &str) -> impl Iterator<Item = Result<Point<'_>, Error>> {
     let lines = page.lines().enumerate().map(|(index, line)| (index + 1, line.trim_end_matches('\r').trim_start()));
     lines

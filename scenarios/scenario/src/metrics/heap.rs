@@ -5,7 +5,7 @@
 use super::exposition::Point;
 use super::selector::Selector;
 
-/// The heap of one runtime: the sum of all `parts`.
+/// The series of one runtime's heap, whose size is the sum of all `parts`.
 struct Row {
     /// The runtime's name in the report.
     of: &'static str,
@@ -26,7 +26,7 @@ enum Match {
 
 use Match::{End, Whole};
 
-/// The first row whose series are all on the page is used.
+/// The known runtimes and allocators. The first row whose series are all on the metrics page is used.
 const ROWS: &[Row] = &[
     // The heap after the last collection, for programs with all of `runtime/metrics`, such as those on
     // controller-runtime. It excludes garbage since then, which is as much again.
@@ -91,7 +91,7 @@ pub(super) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// `named` is the series that the scenario declares to be the heap.
+    /// Begins the search. `named` is the series that the scenario declares to be the heap.
     pub(super) fn new(named: Option<&'a Selector>) -> Self {
         let seen =
             if named.is_some() { Vec::new() } else { ROWS.iter().map(|row| vec![None; row.parts.len()]).collect() };
@@ -114,7 +114,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The runtime or series that the figure comes from, and the heap's size in bytes.
+    /// The runtime or series that the heap's size comes from, and the heap's size in bytes.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked: a size")]
     pub(super) fn found(self) -> Option<(String, u64)> {
         let is_size = |bytes: &f64| bytes.is_finite() && *bytes >= 0.0;
@@ -138,7 +138,7 @@ mod tests {
         search.found()
     }
 
-    /// The lines are copied from the output of real exporters.
+    /// The heap of each runtime is recognised in lines that were copied from real exporters.
     #[test]
     fn each_runtime_is_recognised() {
         for (page, of, bytes) in [

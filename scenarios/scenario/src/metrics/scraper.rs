@@ -16,17 +16,17 @@ use crate::fetch::{Limits, Page};
 
 /// Limits of time and size for reading a metrics page. The page of a large operator has a few MiB.
 const LIMITS: Limits = Limits { answer: Duration::from_secs(10), bytes: 64 << 20 };
-/// The most readings that wait for the run to store them: those of one minute.
+/// Maximum number of readings that wait for the run to store them: the readings of one minute.
 const QUEUE_MAX: usize = 60;
-/// The least interval between readings, as a multiple of the time that one takes. A page that takes one second is read
-/// every twenty.
+/// The least interval between readings, as a multiple of the time that one reading takes. A page that takes one second
+/// is read every twenty seconds.
 const SHARE_LEAST: u32 = 20;
-/// Number of last readings. The shortest of them counts as the cost of the page. The longer ones waited for a
+/// Number of last readings, of which the shortest counts as the cost of the page. Longer readings waited for a
 /// processor, which costs the subject nothing.
 const READINGS: usize = 5;
-/// The most characters that are kept of an error.
+/// Maximum number of characters that are kept of an error.
 const ERROR_CHARS: usize = 300;
-/// Interval of attempts before the run begins.
+/// Interval of attempts to read the page before the run begins.
 const FIRST_EVERY: Duration = Duration::from_millis(100);
 
 /// A task that reads the metrics page. Dropping this value ends the task.
@@ -175,8 +175,8 @@ fn short(error: &str) -> String {
     error.char_indices().nth(ERROR_CHARS).map_or_else(|| error.to_owned(), |(end, _)| format!("{}…", &error[..end]))
 }
 
-/// Interval of readings for a steady phase of this length. The interval is short enough for every judgement of growth,
-/// and long enough to cost the subject little. A slow page is read less often.
+/// Interval of readings of the metrics page for a steady phase of this length. The interval is short enough for every
+/// judgement of growth, and long enough to cost the subject little. A slow page is read less often.
 pub fn every(steady: Duration) -> Duration {
     const READINGS: u64 = 600;
     const LEAST_S: u64 = 1;

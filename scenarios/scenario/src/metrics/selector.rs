@@ -11,7 +11,7 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// Reads `name` or `name{label="value"}`. An error describes the mistake.
+    /// Reads `name` or `name{label="value"}`. The error describes the mistake in the text.
     pub fn read(text: &str) -> Result<Self, String> {
         let example = "write for example `workqueue_depth` or `workqueue_depth{name=\"pods\"}`";
         let wrong = |why: &str| format!("`{text}` names no series: {why}; {example}");
@@ -52,11 +52,10 @@ impl Selector {
 /// A series of a page, with its labels.
 pub struct Labelled<'a>(Point<'a>);
 
-/// 2^53: a sample is a 64-bit float, which can represent every whole number up to this one.
+/// 2^53: a sample is a 64-bit float, which can represent every whole number up to this limit.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 impl<'a> Labelled<'a> {
-    /// The selected series of a page.
     pub fn of(page: &'a str, selector: &Selector) -> impl Iterator<Item = Result<Self, String>> {
         exposition::points(page).filter_map(move |point| match point {
             Ok(point) => selector.is_of(&point).then_some(Ok(Self(point))),

@@ -14,13 +14,13 @@ impl Scenario {
         self.subject.witness.sees(&self.about())
     }
 
-    /// The field of each object in which the subject shows its progress, if the witness reads one.
+    /// The field of each object in which the subject shows its progress, if the witness reads such a field.
     pub fn looks(&self) -> Option<Looks> {
         let own = self.churn.iter().filter_map(|churn| Some(churn.finalizers.as_ref()?.name.clone())).collect();
         self.subject.witness.looks().map(|looks| Looks { own, ..looks })
     }
 
-    /// The facts about the writes of the run that the witness needs.
+    /// The facts that the witness needs about the writes of the run.
     pub fn about(&self) -> About {
         let written = self.churn.first().map(|churn| &churn.resource);
         let written = written.or(self.script.as_ref().map(|script| &script.resource));

@@ -11,12 +11,12 @@ use units::Span;
 
 /// The placeholder for the parent's name in `by: {name: …}`.
 const NAME: &str = "{name}";
-/// The most changes to children in one run.
+/// Maximum number of changes to children in one run.
 const DRIFTS_MAX: usize = 100;
-/// The most kinds of children; a watch follows each kind.
+/// Maximum number of kinds of children; a watch of the harness follows each kind.
 const KINDS_MAX: usize = 10;
-/// A change after the load must come at least this long before the end. The shortest deadline of events is as long, so
-/// that a subject has a chance to restore the child.
+/// The least time between a change after the load and the end of the run. The shortest deadline of events is as long,
+/// so that a subject has a chance to restore the child.
 const RESTORED_WITHIN: Span = Span::from_secs(3);
 
 /// The kinds of objects that a subject creates for others: none, one, or a list of them.
@@ -76,8 +76,8 @@ pub struct Drift {
 }
 
 impl Children {
-    /// A mistake in the keys, as a message for the author of the scenario. `loaded` is the length of the load, `drain`
-    /// the time without writes after it.
+    /// A mistake in the keys, as a message for the author of the scenario. `loaded` is the length of the load, and
+    /// `drain` is the length of the drain phase.
     fn problem(&self, loaded: Span, drain: Span) -> Option<String> {
         let Some((resource, _)) = loadgen::churn::names(&self.resource) else {
             return Some(format!(

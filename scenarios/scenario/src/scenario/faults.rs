@@ -1,6 +1,6 @@
 //! `faults`: the faults of a scenario, planned one by one or drawn at random.
 //!
-//! This module owns the two forms of `faults:`, a list or a mapping, and makes one list of faults from either.
+//! This module owns the two forms of `faults:`, a list or a mapping, and makes one list of faults from either form.
 //! [`mock_faults::random`] decides the times of random faults. All other code handles planned and random faults alike.
 
 use std::borrow::Cow;
@@ -76,8 +76,8 @@ impl Faults {
         Ok(())
     }
 
-    /// Keeps the faults for which `keeps` is true, given all planned ones. Returns the names of the removed faults. The
-    /// random faults must be drawn again afterwards.
+    /// Keeps the faults for which `keeps` returns true; its second argument has all planned faults. Returns the names
+    /// of the removed faults. The random faults must be drawn again afterwards.
     pub fn retain(&mut self, mut keeps: impl FnMut(&Fault, &[Fault]) -> bool) -> Vec<&'static str> {
         self.all.truncate(self.planned);
         let mut left_out = Vec::new();
@@ -162,7 +162,7 @@ mod tests {
 
     const SMOKE: &str = include_str!("../../../library/smoke.yaml");
 
-    /// The smoke scenario with these `faults:`.
+    /// The scenario `smoke` with this text under `faults:`.
     fn with(faults: &str) -> Result<Scenario, String> {
         let start = SMOKE.find("\nfaults:").unwrap() + 1;
         let rest = &SMOKE[start..];
@@ -219,7 +219,7 @@ mod tests {
         with("faults:\n  - {name: clock-jump, at: 2s, ahead: 1m}").unwrap();
     }
 
-    /// If the length of the run changes, faults are drawn for the new length.
+    /// If the length of the run changes, random faults are drawn for the new length.
     #[test]
     fn another_length_draws_as_many_as_fit() {
         let mut source = Source::read("soak-1h").unwrap();

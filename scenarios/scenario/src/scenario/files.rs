@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::reach::Ground;
 use crate::machine;
 
-/// The most files of all folders together. A folder with more is typically a `node_modules`.
+/// Maximum number of files of all folders together. A folder with more is typically `node_modules`.
 const FILES_MAX: usize = 5_000;
 
 /// Lists the named files. A folder contributes all its files, sorted by name. An error names the path and the problem.
@@ -26,7 +26,7 @@ pub fn list(ground: &Ground, named: &[PathBuf]) -> Result<Vec<PathBuf>, String> 
 }
 
 /// One SHA-256 over the files, as `sha256:<hex>`: the digest of the output of `sha256sum` for these files. So users can
-/// compute the same digest.
+/// compute this digest with `sha256sum`.
 pub fn digest(ground: &Ground, named: &[PathBuf]) -> Result<String, String> {
     let mut all = Sha256::new();
     for path in list(ground, named)? {
@@ -37,8 +37,8 @@ pub fn digest(ground: &Ground, named: &[PathBuf]) -> Result<String, String> {
     Ok(format!("sha256:{}", hex::encode(all.finalize())))
 }
 
-/// The digest of a subject's programs. For one program that is its own digest, for several the digest of the output of
-/// `sha256sum`. `None` if a program cannot be read.
+/// The digest of a subject's programs. For one program it is the program's own digest, for several programs the digest
+/// of the output of `sha256sum`. `None` if a program cannot be read.
 pub fn digest_of_programs(programs: &[PathBuf]) -> Option<String> {
     let digests: Option<Vec<String>> = programs.iter().map(|program| machine::digest(program).ok()).collect();
     match digests?.as_slice() {
@@ -52,7 +52,7 @@ pub fn digest_of_programs(programs: &[PathBuf]) -> Option<String> {
     }
 }
 
-/// A line in the format that `sha256sum` prints.
+/// A line with digest and path, in the format of `sha256sum`.
 fn printed(digest: &str, path: &Path) -> String {
     format!("{}  {}\n", digest.trim_start_matches("sha256:"), path.display())
 }

@@ -42,8 +42,8 @@ pub const FREE_PORTS: [&str; 9] = [
     "LONGHAUL_PORT_8",
     "LONGHAUL_PORT_9",
 ];
-/// The variables that every process inherits from the harness. Others are not inherited: they differ between machines,
-/// and some are secrets.
+/// The variables that every process inherits from the harness. Other variables are not inherited: they differ between
+/// machines, and some are secrets.
 const INHERITED: [&str; 3] = ["HOME", "PATH", "USER"];
 /// Variables that every command gets.
 const ALWAYS: [&str; 3] = [KUBECONFIG, WATCH, NAMESPACE];
@@ -63,7 +63,7 @@ impl Given {
         self.0.iter().cloned()
     }
 
-    /// A text in which each `${NAME}` is replaced by its value.
+    /// The text with each `${NAME}` replaced by its value.
     pub fn put(&self, text: &str) -> String {
         let value = |name: &str| self.0.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone());
         let inherited = |name: &str| INHERITED.contains(&name).then(|| std::env::var(name).ok()).flatten();
@@ -170,7 +170,7 @@ pub(super) fn in_files(command: &mut Command) -> Result<(), String> {
     Ok(())
 }
 
-/// The message for a name without a value.
+/// The error message for a name without a value.
 fn unknown(key: &str, name: &str, elsewhere: &BTreeMap<&str, &str>, mut known: Vec<&str>) -> String {
     let written = placeholder(name);
     if let Some(remedy) = elsewhere.get(name) {

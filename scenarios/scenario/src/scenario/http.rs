@@ -17,7 +17,6 @@ pub enum Http {
 }
 
 impl Http {
-    /// The value in a scenario file.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::One => "1",

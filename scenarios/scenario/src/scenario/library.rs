@@ -43,7 +43,6 @@ pub fn bug_names() -> impl Iterator<Item = &'static str> {
     BUGS.iter().map(|(name, _)| *name)
 }
 
-/// The text of one scenario.
 pub fn text(name: &str) -> Option<&'static str> {
     SCENARIOS.iter().chain(STAGES).chain(BUGS).find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
@@ -87,7 +86,7 @@ mod tests {
         }
     }
 
-    /// Every file in the folder is listed here. A file that is not listed could not be run by name.
+    /// Every file in the library's folder is in one of the lists. A file that is not listed could not be run by name.
     #[test]
     fn no_file_is_forgotten() {
         let folder = |below: &str| {

@@ -1,7 +1,8 @@
 //! `controlPlane.manifests`: the objects that a run creates in its control plane. `CustomResourceDefinition`s among them also give scope
 //! and schema of churned resources.
 //!
-//! This module reads files and folders of plain YAML in the order of the list. Files of a folder are sorted by name.
+//! This module reads files and folders of plain YAML in the order in which the scenario lists them. Files of a folder
+//! are sorted by name.
 
 use std::path::{Path, PathBuf};
 
@@ -10,15 +11,15 @@ use serde_json::Value;
 
 use super::reach::Ground;
 
-/// Largest size of one file. The CRDs of the largest operators are one file of two megabytes.
+/// Largest size of one manifest file, in bytes. The CRDs of the largest operators are one file of two megabytes.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Largest size of all files together. The largest operators have six megabytes.
+/// Largest size of all manifest files together, in bytes. The manifests of the largest operators have six megabytes.
 const ALL_BYTES_MAX: usize = 64 << 20;
-/// The most files of all folders together.
+/// Maximum number of manifest files in all folders together.
 const FILES_MAX: usize = 500;
-/// The most folder entries that are examined, whether they are manifests or not.
+/// Maximum number of folder entries that are examined, whether they are manifests or not.
 const ENTRIES_MAX: usize = 20_000;
-/// Deepest nesting of folders.
+/// Maximum depth of nested folders.
 const DEPTH_MAX: usize = 16;
 /// The kind of an object that defines a custom resource.
 const CRD: &str = "CustomResourceDefinition";
@@ -154,7 +155,7 @@ pub fn complete(churn: &mut churn::Config, manifests: &[Manifest]) -> Result<(),
     complete_one(resource, template, scope, manifests).map_err(|error| format!("churn.tree.template: {error}"))
 }
 
-/// Completes a script with facts from the definitions of its resources, as [`complete`] does for churn.
+/// Completes a script with facts from the definitions of its resources, as [`complete`] does for the churn.
 pub fn complete_script(script: &mut loadgen::script::Config, manifests: &[Manifest]) -> Result<(), String> {
     let loadgen::script::Config { resource, template, scope, .. } = script;
     complete_one(resource, template, scope, manifests).map_err(|error| format!("script.template: {error}"))

@@ -81,7 +81,7 @@ impl JsonSchema for Metrics {
     }
 }
 
-/// The recorded series, each once: those that `metrics.series` lists, then those that have a budget.
+/// The recorded series, each once: first the series in `metrics.series`, then the series with a budget.
 pub fn series(scenario: &Scenario) -> Vec<String> {
     let listed = scenario.subject.metrics.iter().flat_map(|metrics| &metrics.series);
     let mut all: Vec<String> = Vec::new();

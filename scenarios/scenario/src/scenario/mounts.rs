@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The most mounted folders of a command. Real programs have a few.
+/// Maximum number of mounted folders of a command. Real programs have a few.
 const MOUNTS_MAX: usize = 16;
 
 /// The content of a mounted folder.

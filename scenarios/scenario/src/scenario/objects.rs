@@ -13,7 +13,7 @@ use super::{Scenario, parts};
 const OPERATIONS: [(Operation, &str); 3] =
     [(Operation::Create, "CREATE"), (Operation::Update, "UPDATE"), (Operation::Delete, "DELETE")];
 
-/// All objects to send, each with the webhooks that review it.
+/// All objects that the load generator sends, each with the webhooks that review it.
 pub(super) fn of(scenario: &Scenario, manifests: &[Manifest], configurations: &[Configuration]) -> Vec<Own> {
     let mut all = Vec::new();
     for config in scenario.churn.iter() {
@@ -196,7 +196,7 @@ webhooks:
         assert_eq!(churn("").len(), 2);
     }
 
-    /// An object is generated from the definition if the resource is not churned, or churned without a template. For a
+    /// If a resource is not churned, or churned without a template, an object is generated from its definition. For a
     /// resource without a definition nothing is sent.
     #[test]
     fn what_is_defined_is_sent_as_well() {

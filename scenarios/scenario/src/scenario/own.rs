@@ -1,4 +1,4 @@
-//! Plays a scenario with objects of the user's own kind and with another witness.
+//! Changes a scenario so that it is played with objects of the user's own kind and with another witness.
 //!
 //! This module owns the resulting changes of the scenario: the resource of its script and churn, of faults that name
 //! it, and the watched resources. Objects come from a template, or are generated from the schema in the definition.
@@ -77,7 +77,7 @@ impl Source {
     }
 }
 
-/// Replaces the written resource of the scenario.
+/// Replaces the resource that the scenario writes by `resource`.
 fn redirect(scenario: &mut Scenario, resource: &str) -> Result<(), String> {
     let (name, _) = churn::names(resource)
         .ok_or_else(|| format!("`--resource {resource}` is no resource: write it as {}", churn::SPELLINGS))?;

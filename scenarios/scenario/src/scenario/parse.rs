@@ -11,10 +11,10 @@ use super::spelling::{nearest, unknown};
 use super::validate::{Item, Part};
 use super::{Scenario, Witness, library, validate};
 
-/// Largest scenario file. Every file of the library is below 10 KiB.
+/// Maximum length of a scenario file, in bytes. Every file of the library is below 10 KiB.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// The most objects that `with` of the churn may create in each namespace.
+/// Maximum number of objects that `with` of the churn may create in each namespace.
 const COMPANIONS_MAX: usize = 50;
 
 /// A scenario with its source text.
@@ -111,7 +111,7 @@ impl Source {
     }
 
     /// Sets another total length. Warm-up and drain keep their lengths; the steady phase gets the rest. Fails if
-    /// nothing is left for it, or if faults or steps of the file no longer fit.
+    /// nothing is left for the steady phase, or if faults or steps of the file no longer fit.
     pub fn last(&mut self, length: Span) -> Result<(), Error> {
         let fail = |text: String| Error { origin: format!("--for {length}"), place: None, text, snippet: None };
         let rate = self.scenario.clock_rate();
@@ -155,7 +155,7 @@ impl Source {
         })
     }
 
-    /// Adds series of the subject's own metrics to the recorded ones.
+    /// Adds these series of the subject's own metrics to the series that the run records.
     pub fn follow(&mut self, series: &[String]) -> Result<(), Error> {
         if series.is_empty() {
             return Ok(());
@@ -177,15 +177,15 @@ impl Source {
         self.draw(&format!("--seed {seed}"))
     }
 
-    /// Draws the random faults again after a change. Errors name the change as `why`.
+    /// Draws the random faults again after a change. The error message names the change with the text `why`.
     pub fn draw(&mut self, why: &str) -> Result<(), Error> {
         let fail = |text: String| Error { origin: why.to_owned(), place: None, text, snippet: None };
         validate::drawn(&mut self.scenario).map_err(|problem| fail(problem.text))
     }
 }
 
-/// Adds budgets for the API's promises to watchers, if the subject has a witness and the file does not set them.
-/// Without these budgets a run without any observation would pass.
+/// Adds budgets for the API's promises to watchers, if the subject has a witness and the scenario file does not set
+/// such budgets. Without these budgets a run without any observation would pass.
 fn hold_to_promises(scenario: &mut Scenario) {
     let is_written = !scenario.churn.is_empty() || scenario.script.is_some();
     if is_written && !matches!(scenario.subject.witness, Witness::None(_)) {
@@ -206,7 +206,7 @@ fn not_readable(name: &str, error: &std::io::Error) -> String {
     )
 }
 
-/// Replaces error messages of serde that do not help users, and adds the lines of the file.
+/// Replaces error messages of serde that do not help users, and adds the lines of the scenario file to the message.
 fn explain(error: &DeserializeError, origin: &str, source: &str) -> Error {
     if let Some((key, instead)) = super::subject::rewritten(source) {
         let text = format!(
@@ -280,8 +280,8 @@ fn place_of(text: &str, section: &str, part: Option<Part<'_>>) -> Option<(u64, u
     found.or(Some(place(start, 0)))
 }
 
-/// Reads the other files of the scenario: manifests, and the template of churn. Checks that files which are read later
-/// exist. An error names the section.
+/// Reads the other files of the scenario: manifests, and the template of churn. Checks that the files which the run
+/// reads later exist. An error names the section.
 fn read_files(scenario: &mut Scenario, ground: &Ground) -> Result<(), (&'static str, String)> {
     if let Some(command) = scenario.subject.command_mut() {
         super::given::in_files(command).map_err(|problem| ("subject", problem))?;

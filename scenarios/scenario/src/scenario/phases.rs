@@ -1,4 +1,4 @@
-//! `phases`: the lengths of warm-up, steady phase and drain, and the clock that they are written in.
+//! `phases`: the lengths of warm-up, steady phase and drain, and the clock in which a scenario gives them.
 //!
 //! This module does no I/O. Lengths that are written in the subject's own clock are divided by its rate once the rate
 //! is known, so that callers always get real lengths.
@@ -32,7 +32,8 @@ pub struct Phases {
     /// Warm-up, steady phase and drain as written, if they are in the subject's clock.
     #[serde(skip)]
     own: Option<[Span; 3]>,
-    /// Factor by which load rates were raised because they are written in the subject's clock; `None` if they are not.
+    /// Factor by which load rates were raised because they are written in the subject's clock; `None` if the rates are
+    /// in real time.
     #[serde(skip)]
     hurried: Option<u32>,
 }
@@ -87,13 +88,14 @@ impl Phases {
         Some(f64::from(rate.max(1)) / f64::from(before))
     }
 
-    /// Factor by which load rates were raised because they are written in the subject's clock; `None` if they are not.
+    /// Factor by which load rates were raised because they are written in the subject's clock; `None` if the rates are
+    /// in real time.
     pub fn own_rates(&self) -> Option<u32> {
         self.hurried
     }
 
-    /// Sets another total length, in the clock that the file is written in. Warm-up and drain stay; the steady phase
-    /// gets the rest. If nothing is left, the error is the length of warm-up and drain.
+    /// Sets another total length, in the clock that the file is written in. Warm-up and drain keep their lengths; the
+    /// steady phase gets the rest. If nothing is left for it, the error is the length of warm-up and drain together.
     pub fn last(&mut self, length: Span, rate: u32) -> Result<(), Span> {
         let [warm_up, _, drain] = self.own.unwrap_or([self.warm_up, self.steady, self.drain]);
         let around = Span(warm_up.0 + drain.0);

@@ -1,4 +1,4 @@
-//! Opens the files that a scenario names; no other code opens them.
+//! Opens the files that a scenario names; no other code opens such files.
 //!
 //! A scenario may come from a pull request, so its paths may name files that its author must not read. This module
 //! decides which files a scenario can name and how much of them is read, and keeps foreign content out of errors. A
@@ -128,7 +128,7 @@ impl Place {
         self.about.is_file()
     }
 
-    /// The path to open.
+    /// The path to open, with all links resolved.
     pub fn real(&self) -> &Path {
         &self.real
     }
@@ -164,7 +164,7 @@ impl Place {
 }
 
 impl Text {
-    /// A YAML error. If the file is outside the scenario's folder, the error has none of the file's lines.
+    /// A YAML error as a message. If the file is outside the scenario's folder, the error has none of the file's lines.
     pub fn problem(&self, error: &DeserializeError) -> String {
         if self.inside {
             return error.to_string();
@@ -217,7 +217,7 @@ mod tests {
         assert!(ground.look(Path::new("nowhere")).unwrap_err().contains("No such file"));
     }
 
-    /// A scenario can make a run write only below its own folder, and a write follows no link.
+    /// A scenario can make a run write only below its own folder, and no write follows a link.
     #[test]
     fn what_is_not_there_yet_is_below_the_folder() {
         let (_outer, inner) = folders();

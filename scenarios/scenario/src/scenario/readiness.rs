@@ -24,7 +24,7 @@ pub enum Which {
 }
 
 impl Readiness {
-    /// A mistake in the condition, if there is one.
+    /// A mistake in the condition, as a message; `None` if it is valid.
     pub(super) fn problem(&self) -> Option<String> {
         match self {
             Self::Url(url) => {

@@ -13,7 +13,8 @@ use units::Span;
 const DEFAULT_INITIAL: Span = Span::from_secs(10);
 const DEFAULT_MAX: Span = Span::from_secs(5 * 60);
 const DEFAULT_RESET_AFTER: Span = Span::from_secs(10 * 60);
-/// Least delay. Without it, a process that ends immediately would be started thousands of times a minute.
+/// The least delay before a restart. Without this limit, a process that ends immediately would be started thousands of
+/// times a minute.
 const LEAST: Duration = Duration::from_millis(100);
 
 /// Which ends of a process cause a restart.
@@ -44,14 +45,12 @@ pub struct BackOff {
 pub struct Delays {
     /// Delay before the second restart.
     pub initial: Duration,
-    /// The longest delay.
     pub max: Duration,
     /// After a process has run this long, the delays begin again.
     pub reset_after: Duration,
 }
 
 impl Restart {
-    /// The value in a scenario file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Always => "always",
@@ -59,7 +58,7 @@ impl Restart {
         }
     }
 
-    /// Whether a process is restarted after an end with this success.
+    /// Whether a process is restarted after an end; `success` says whether its exit status was 0.
     pub fn follows(self, success: bool) -> bool {
         self == Self::Always || !success
     }
@@ -79,7 +78,7 @@ impl BackOff {
         }
     }
 
-    /// A mistake in the delays, if there is one.
+    /// A mistake in the delays, as a message; `None` if they are valid.
     pub(super) fn problem(&self) -> Option<String> {
         let short =
             |(key, span): (&str, Option<Span>)| span.filter(|span| span.0 < LEAST).map(|span| (key.to_owned(), span));
@@ -104,7 +103,7 @@ mod tests {
         serde_saphyr::from_str(text).unwrap()
     }
 
-    /// Defaults are divided by `compress`; written values are not.
+    /// Default delays are divided by `compress`; delays in the scenario file are not.
     #[test]
     fn the_numbers_are_those_of_a_kubelet() {
         let secs = Duration::from_secs;

@@ -43,7 +43,7 @@ const DEFAULT_START_TIMEOUT: Span = Span::from_secs(60);
 /// Default time for a subject to exit after SIGTERM before it is killed. kubelet's default grace period is 30 s.
 const DEFAULT_STOP_TIMEOUT: Span = Span::from_secs(30);
 
-/// A wrong key, and the problem with it.
+/// A wrong key of `subject`, and the problem with this key.
 pub(super) type Wrong = (&'static str, String);
 
 /// One kind of subject. The implementing type holds its keys.
@@ -173,7 +173,7 @@ pub trait Kind {
         None
     }
 
-    /// The reason why the subject's processes are not measured, and another note for the reader of the report.
+    /// The reason why the subject's processes are not measured, and a further note for the reader of the report.
     fn notes(&self) -> Notes {
         Notes::default()
     }
@@ -185,7 +185,7 @@ pub trait Kind {
 /// The values of a run that a subject needs at its start.
 pub struct Scene<'a> {
     pub ground: &'a Ground,
-    /// A line of the subject's output that the harness waits for.
+    /// A line of the subject's output by which the harness knows that the subject is ready.
     pub awaited: Option<Arc<Line>>,
     /// Whether the subject is started with a planted bug.
     pub is_planted: bool,
@@ -194,7 +194,7 @@ pub struct Scene<'a> {
     /// Addresses and certificates for the service's configuration. Addresses are created on demand, because each takes
     /// a port.
     pub wiring: &'a dyn Fn() -> anyhow::Result<Wiring>,
-    /// Writes a file with this name for the subject. Returns its path.
+    /// Writes a file with this name for the subject. The function returns the path of the file.
     pub write: &'a dyn Fn(&str, &str) -> anyhow::Result<PathBuf>,
 }
 
@@ -280,10 +280,9 @@ pub struct Notes {
 
 /// A text with placeholders `${NAME}`.
 pub struct Templated<'t> {
-    /// The key of the text.
     pub key: &'static str,
     pub text: &'t str,
-    /// Names that have a value in this text only, besides those of the run.
+    /// Names that have a value in this text only, besides the names with a value in the whole run.
     pub own: Vec<&'t str>,
 }
 
@@ -376,7 +375,6 @@ macro_rules! subject {
             }
         }
 
-        /// The keys of each kind.
         fn keys() -> BTreeMap<&'static str, Vec<String>> {
             BTreeMap::from([$((stringify!($key), properties(&schemars::schema_for!($settings)))),*])
         }
@@ -429,7 +427,7 @@ subject! {
     }
 }
 
-/// The error message for a subject without a kind.
+/// The error message for a scenario whose subject has no kind.
 const UNNAMED: &str = "`subject` has no kind: add `service: {}` for the built-in service, `command: [program, argument, …]`, `attach: \
                        {pid: NUMBER}` or `deployment: {manifests: [FOLDER]}`";
 
@@ -461,7 +459,6 @@ impl Subject {
         }
     }
 
-    /// The settings of the command, if the subject is a command.
     pub fn command(&self) -> Option<&Command> {
         match &self.kind {
             SubjectKind::Command(command) => Some(command),

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
-/// Default time of the first restart. By then load is steady.
+/// Default time of the first restart, counted from the start of the warm-up. By then load is steady.
 const DEFAULT_FIRST: Span = Span::from_secs(3);
 /// Default of `lag`: the time that every node of a quiet cluster needs to learn that a Pod is terminating.
 const DEFAULT_LAG: Span = Span::from_millis(300);

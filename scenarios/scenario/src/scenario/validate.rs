@@ -5,20 +5,20 @@ mod load;
 use super::subject::Upkeep;
 use super::{ControlPlaneKind, Scenario, Subject, Witness};
 
-/// Least interval of key changes: a second in which the service may still use the old key, and a second without excuse.
+/// Least interval of changes of trusted keys: a second in which the service may still use the old key, and a second in
+/// which it must not.
 const KEYS_EVERY_LEAST: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// A mistake in a scenario, and the top-level section that it is in.
 pub(super) struct Problem {
     pub section: Option<&'static str>,
-    /// The key or the list item that has the mistake, if there is a single one.
+    /// The key or the list item that has the mistake, if a single key or item has it.
     pub part: Option<Part<'static>>,
     pub text: String,
 }
 
 #[derive(Debug, Clone)]
 pub(super) enum Part<'a> {
-    /// A key of the section.
     Key(&'a str),
     Item(Item),
     /// A text that occurs in the section.
@@ -50,8 +50,8 @@ pub(super) fn validate(scenario: &Scenario) -> Result<(), Problem> {
     load::load(scenario)
 }
 
-/// Largest value of `compress`, at which a day takes a minute and a half. With more, lifetimes would be shorter than
-/// the time that a busy machine needs for an answer.
+/// Largest value of `compress`, at which a day takes a minute and a half. With a larger value, lifetimes would be
+/// shorter than the time that a busy machine needs for an answer.
 const COMPRESS_MAX: u32 = 1000;
 /// Largest clock rate, at which a timeout of ten seconds lasts ten real milliseconds. From a rate of about 100 on,
 /// clients on a busy machine hit timeouts that they would not hit in a cluster. A client that only waits tolerates a
@@ -86,7 +86,7 @@ fn clocks(scenario: &Scenario) -> Result<(), Problem> {
     }
 }
 
-/// Workloads become ready only with controllers and kubelets, or on a mock that plays them.
+/// Refuses `workloads` on a control plane without controllers and kubelets, and values that the mock cannot play.
 fn workloads(scenario: &Scenario) -> Result<(), Problem> {
     let plane = &scenario.control_plane;
     let Some(workloads) = plane.workloads else { return Ok(()) };
@@ -328,7 +328,7 @@ fn upkeep(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Draws the random faults. An error says why they do not fit.
+/// Draws the random faults. An error says why the faults do not fit into the run.
 pub(super) fn drawn(scenario: &mut Scenario) -> Result<(), Problem> {
     scenario.draw().map_err(|error| Problem {
         section: Some("faults"),
@@ -386,7 +386,7 @@ fn faults(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The reason why a clock fault would not affect any process.
+/// The reason why a fault of the clock would not affect any process; `None` if it affects one.
 fn of_clock(scenario: &Scenario, fault: &mock_faults::Fault) -> Option<String> {
     if fault.name.row().family != mock_faults::Family::Clock {
         return None;

@@ -15,7 +15,7 @@ pub(super) use own::{Written, read};
 /// The range of `timeoutSeconds` (admissionregistration/v1).
 const TIMEOUT_SECONDS: std::ops::RangeInclusive<u64> = 1..=30;
 
-/// The value of `install` that registers the webhook with default settings.
+/// The word in `install: webhook`, which registers the webhook with default settings.
 const AS_IT_IS: &str = "webhook";
 
 /// The webhooks that the run registers in the control plane before the load, and removes at the end.
@@ -108,7 +108,7 @@ pub struct MatchCondition {
 }
 
 impl Serves {
-    /// A mistake in the endpoint, considering the registration if there is one.
+    /// A mistake in the endpoint, as a message. `install` is the registration of the webhook, if the scenario has one.
     pub(super) fn problem(&self, install: Option<&Install>) -> Option<String> {
         let path = self.path.as_ref();
         if let (Some(Install::Webhooks(file)), Some(_)) = (install, path) {
@@ -123,7 +123,7 @@ impl Serves {
 }
 
 impl Install {
-    /// A mistake in the rule, if there is one.
+    /// A mistake in the rule, as a message; `None` if it is valid.
     pub(super) fn problem(&self) -> Option<String> {
         let Self::Webhook(Registration { timeout: Some(timeout), .. }) = self else { return None };
         let is_whole = timeout.0.subsec_nanos() == 0 && TIMEOUT_SECONDS.contains(&timeout.0.as_secs());
@@ -169,7 +169,7 @@ impl<'de> Deserialize<'de> for Install {
     }
 }
 
-/// Lets the schema also accept the word `webhook` alone.
+/// Lets the schema of `install` also accept the word `webhook` alone.
 fn or_word(schema: &mut Schema) {
     let mapping = schema.clone();
     *schema = json_schema!({"anyOf": [{"type": "string", "const": AS_IT_IS}, mapping]});

@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
-/// Longest `readyAfter`. A Pod that a test waits for takes less.
+/// Longest allowed value of `readyAfter`. The Pods that tests wait for become ready sooner.
 const READY_AFTER_MAX: Span = Span::from_secs(600);
-/// The most nodes of the mock.
+/// Maximum number of nodes of the mock.
 const NODES_MAX: u32 = 100;
 
 /// How workloads become ready. The mock plays scheduler, kubelets and controllers for Deployments, `ReplicaSets`,

@@ -1,4 +1,5 @@
-//! The writes of a scenario, as far as its file shows them. The writes are used to find webhooks that no write matches.
+//! The writes of a scenario, as far as its file shows them. The check of a project's webhooks uses these writes to find
+//! webhooks that no write matches.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use super::webhook::Written;
 /// The label that Kubernetes itself sets on each namespace.
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
-/// Group, version and plural of a resource, whichever way the resource is written.
+/// Group, version and plural of a resource, from its notation in a scenario, such as `configmaps/v1`.
 pub fn parts(resource: &str) -> Option<(String, String, String)> {
     let (name, watch) = churn::names(resource)?;
     let version = watch.rsplit_once('/').map(|(_, version)| version.to_owned())?;

@@ -22,7 +22,7 @@ struct Known {
 }
 
 impl Attached {
-    /// Finds the process, if the scenario names one. An error says what to change.
+    /// Finds the process of the subject, if the scenario names one. An error says what to change.
     pub fn find(pid: Option<u32>) -> Result<Self, String> {
         let process = pid.map(known).transpose()?;
         Ok(Self { process, since: Instant::now() })
@@ -32,7 +32,7 @@ impl Attached {
         self.process.as_ref().map(|process| process.pid)
     }
 
-    /// If the process is gone: for how long the run had known it.
+    /// If the process has ended: the time for which the run had known it.
     pub(super) fn gone(&self) -> Option<Duration> {
         let known = self.process.as_ref()?;
         (started(known.pid) != Some(known.started)).then(|| self.since.elapsed())

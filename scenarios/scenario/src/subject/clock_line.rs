@@ -41,8 +41,8 @@ impl ClockLine {
         Ok((words, theirs.into()))
     }
 
-    /// Changes the clock of the running processes. Returns how many. An error says why the clock of one could not be
-    /// changed.
+    /// Changes the clock of the running processes. Returns the number of processes. An error says why the clock of a
+    /// process could not be changed.
     pub fn tell(&self, shift: Shift) -> Result<usize, String> {
         let mut state = self.0.lock();
         let told = Told { at_ns: mock_clock::now(), shift };
@@ -70,7 +70,7 @@ fn has_ended(error: &std::io::Error) -> bool {
     matches!(error.kind(), UnexpectedEof | BrokenPipe | ConnectionReset)
 }
 
-/// Sends one line and reads the answer.
+/// Sends one line with a change of the clock to a process, and reads the answer.
 fn ask(line: &mut UnixStream, told: Told) -> std::io::Result<String> {
     writeln!(line, "{told}")?;
     let mut answer = Vec::new();

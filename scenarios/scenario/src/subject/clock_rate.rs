@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use super::{ClockLine, Launch};
 
-/// The hidden command. The arguments after it are for [`mock_clock::command_line`].
+/// The name of the hidden command. The arguments after this name are for [`mock_clock::command_line`].
 pub const COMMAND: &str = "clock";
-/// The nap, by the clock under test, that shows whether the clock runs faster.
+/// The length of the nap, by the clock under test, that shows whether the clock runs faster.
 const NAP: Duration = Duration::from_secs(2);
 
 /// The reason why a program cannot get a faster clock.
@@ -48,7 +48,7 @@ pub fn make_faster(launch: &mut Launch, clock: &OwnClock) -> Result<(), Error> {
     clock.works()
 }
 
-/// The path of `longhaul`. In a test, another program is running.
+/// The path of the program `longhaul`. In a test, the running program is another one.
 fn longhaul() -> std::io::Result<PathBuf> {
     if cfg!(test) { super::sibling("longhaul") } else { std::env::current_exe() }
 }
@@ -61,7 +61,7 @@ impl OwnClock {
         Ok((longhaul()?, words.to_vec()))
     }
 
-    /// Tests the clock: a nap on it must end early.
+    /// Tests the clock: a nap by this clock must end early.
     fn works(&self) -> Result<(), Error> {
         let began = Instant::now();
         let nap_s = if self.rate > 1 { NAP.as_secs() } else { 0 };
@@ -106,7 +106,7 @@ mod tests {
         OwnClock { rate, since_ns: mock_clock::now(), line: None }
     }
 
-    /// The check happens before any process is started.
+    /// A program that cannot have a clock of its own is refused by name before any process is started.
     #[test]
     fn what_cannot_have_another_clock_is_refused_by_name() {
         let file = tempfile::Builder::new().suffix(".sh").tempfile().unwrap();

@@ -12,13 +12,14 @@ use super::tail::Tail;
 use super::{Error, Pods};
 use crate::witness::{Lines, Reporter};
 
-/// Largest size of each of the two files: enough to see how a run ended, and a limit for 100 hours of output.
+/// Largest size of `subject.log` and of `subject.log.1`, in bytes: enough to see how a run ended, and a limit for 100
+/// hours of output.
 const FILE_BYTES_MAX: u64 = 8 << 20;
 
-/// Longest line that is passed to the witness. A longer line is cut, because it is not an observation.
+/// Longest line that is passed to the witness, in bytes. A longer line is cut, because it is not an observation.
 const LINE_BYTES_MAX: usize = 16 * 1024;
 
-/// The destination of the output of all processes. Clones write to the same file.
+/// The destination of the output of all processes of the subject. Clones write to the same file.
 #[derive(Clone)]
 pub struct Log {
     file: Arc<Mutex<File>>,

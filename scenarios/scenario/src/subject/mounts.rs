@@ -1,6 +1,6 @@
 //! Mounts folders for one program only, as a kubelet does, in a mount namespace of the program.
 //!
-//! This module owns the command that creates the namespace. The run fills the folders.
+//! This module owns the command that creates the namespace. The crate `scenarios` fills the folders.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,17 +8,17 @@ use std::process::Stdio;
 
 /// A script for `/bin/sh` that mounts the folders and then becomes the program.
 const SCRIPT: &str = include_str!("mounts.sh");
-/// The variable that tells the script that it runs again, in another root.
+/// The variable that tells the script that it runs for the second time, in another root folder.
 const SCRIPT_VARIABLE: &str = "LONGHAUL_MOUNTS";
-/// A program of util-linux, which every distribution has.
+/// The program that creates the namespace. Every Linux distribution has `unshare`.
 const UNSHARE: &str = "unshare";
 
 /// The folders to mount for a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mounts {
-    /// An empty folder. Folders that need an additional entry are copied into it.
+    /// An empty folder. The script copies folders that need an additional entry into this folder.
     pub scratch: PathBuf,
-    /// Each absolute path, and the folder to mount there.
+    /// The absolute paths at which folders are mounted, each with the folder to mount.
     pub folders: Vec<(PathBuf, PathBuf)>,
 }
 
@@ -45,7 +45,7 @@ impl Mounts {
         (unshare(), words)
     }
 
-    /// An environment variable that the script needs.
+    /// Name and value of an environment variable that the script needs.
     pub(super) fn variable() -> (&'static str, &'static str) {
         (SCRIPT_VARIABLE, SCRIPT)
     }
@@ -58,7 +58,7 @@ fn unshare() -> PathBuf {
     found.unwrap_or_else(|| PathBuf::from(UNSHARE))
 }
 
-/// Options of `unshare`. Without root's rights a mount namespace needs a user namespace.
+/// Options of `unshare`. Without root's rights a mount namespace also needs a user namespace.
 fn options() -> &'static [&'static str] {
     if rustix::process::geteuid().is_root() { &["--mount"] } else { &["--mount", "--map-root-user"] }
 }
@@ -72,7 +72,7 @@ fn first(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    /// Mounting works where the folder exists, where only its parent exists, and where neither exists.
+    /// A folder can be mounted where the path exists, where only its parent exists, and where neither exists.
     #[test]
     fn a_program_alone_finds_what_is_mounted() {
         if let Err(why) = Mounts::check() {

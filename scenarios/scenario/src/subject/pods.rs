@@ -1,5 +1,5 @@
 //! The state of a subject in Pods: process IDs, and containers that have ended. The task that follows the Pods reports
-//! it.
+//! this state.
 //!
 //! This module keeps reports until the run reads them. This module never polls a cluster itself.
 
@@ -12,7 +12,7 @@ use record::Process;
 
 use super::tail::Tail;
 
-/// The most crashes that are kept until they are read. Of more, only the newest are kept.
+/// Maximum number of crashes that are kept until the run reads them. If there are more, only the newest are kept.
 const CRASHES_MAX: usize = 1024;
 
 /// The reports about the Pods. Clones share the same state.
@@ -28,9 +28,9 @@ struct Seen {
     crashes: VecDeque<Crash>,
     /// Containers that the run itself is about to kill, each with the number of kills.
     killed: BTreeMap<String, u64>,
-    /// Whether a process has disappeared since this was last read.
+    /// Whether a process has disappeared since the run last read this field.
     died: bool,
-    /// CPU and memory that kubelets have reported since this was last read.
+    /// CPU and memory that kubelets have reported since the run last read this field.
     used: Option<Process>,
     /// The reason why the Pods can no longer be followed.
     blind: Option<String>,
@@ -121,7 +121,7 @@ impl Pods {
         self.0.lock().crashes.drain(..).collect()
     }
 
-    /// The reason why the Pods can no longer be followed, if they cannot.
+    /// The reason why the Pods can no longer be followed; `None` if they can.
     pub fn is_blind(&self) -> Option<String> {
         self.0.lock().blind.clone()
     }

@@ -38,9 +38,8 @@ pub struct Own {
 
 #[derive(Debug, Clone)]
 pub struct Exit {
-    /// The index of the process among the processes of the subject.
+    /// The index of the process among the processes of the subject, from 0.
     pub index: usize,
-    /// The name of the process, if there are several.
     pub name: Option<String>,
     /// The exit status. `None` for a process with another parent, because only the parent learns the status.
     pub status: Option<ExitStatus>,
@@ -106,7 +105,8 @@ impl Processes {
         words.join("\n")
     }
 
-    /// Ends what is left of an ended process, and schedules its restart at `due`. Returns the last lines of its output.
+    /// Ends the remaining process group of an ended process, and schedules its restart at `due`. Returns the last lines
+    /// of its output.
     pub async fn bury(&mut self, exit: &Exit, due: Instant) -> String {
         let Self::Ours(all) = self else { return String::new() };
         let Some(one) = all.get_mut(exit.index) else { return String::new() };
@@ -147,7 +147,7 @@ impl Processes {
         one.running.ask();
     }
 
-    /// Whether the process that was asked to exit has ended. What is left of its process group is ended as well.
+    /// Whether the process that was asked to exit has ended. The rest of its process group is ended as well.
     pub fn is_away(&mut self, index: usize) -> bool {
         let Self::Ours(all) = self else { return false };
         let Some(one) = all.get_mut(index).filter(|one| one.away) else { return false };
@@ -167,7 +167,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Ends all processes that the run started, at the same time. Returns whether one had to be killed.
+    /// Ends all processes that the run started, at the same time. Returns whether a process had to be killed.
     pub async fn stop(&mut self, timeout: Duration) -> bool {
         let Self::Ours(all) = self else { return false };
         let mut here: Vec<&mut Own> = all.iter_mut().filter(|one| one.due.is_none()).collect();
@@ -198,7 +198,7 @@ impl Processes {
 }
 
 impl Own {
-    /// Whether the process runs, as far as the run knows.
+    /// Whether the process is neither stopped on purpose nor waiting for a restart, as far as the run knows.
     fn is_here(&self) -> bool {
         self.due.is_none() && !self.away
     }

@@ -5,11 +5,11 @@
 
 use std::collections::VecDeque;
 
-/// The most lines of the subject's output in an error message.
+/// Maximum number of lines of the subject's output in an error message.
 const LAST_LINES: usize = 12;
-/// The most characters shown of one line.
+/// Maximum number of characters that are shown of one line.
 const LINE_CHARS: usize = 300;
-/// Beginnings of lines that report an error, in the runtimes of common languages.
+/// Beginnings of lines by which the runtimes of common languages report an error.
 const BEGINS: [&str; 6] = ["panic:", "fatal error:", "Exception in thread", "Caused by:", "Traceback", "FATAL"];
 /// Texts inside lines that report an error.
 const HOLDS: [&str; 5] = ["panicked at", "Error:", "error:", "Exception:", "fatal:"];
@@ -35,7 +35,7 @@ impl Tail {
         self.lines.push_back(line);
     }
 
-    /// The text for an error message.
+    /// The last lines, and the line with the error, as text for an error message.
     pub(super) fn words(&self) -> String {
         if self.lines.is_empty() {
             return "(it wrote nothing)".to_owned();

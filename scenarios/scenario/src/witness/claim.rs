@@ -9,7 +9,8 @@ pub trait Commits: Send {
     /// Reads a commit. Must be called in the order of the commits.
     fn read(&mut self, commit: &Commit, progress: Progress) -> Reading;
 
-    /// Resolves a claim with all earlier commits. `_last` is true if no later commit can change the result.
+    /// Resolves a claim with the commits read so far. The second argument is true if no later commit can change the
+    /// result.
     fn resolve(&mut self, _: &Claim, _last: bool) -> Resolved {
         Resolved::Nothing
     }
@@ -42,7 +43,6 @@ pub enum Counts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proof {
     pub revision: Revision,
-    /// The change of the object.
     pub change: Change,
 }
 
@@ -73,17 +73,17 @@ pub enum Of {
     Name(Arc<str>, Arc<str>),
 }
 
-/// The fact that a claim states about its object.
+/// The fact that a claim states about the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     /// The subject knows the object.
     There {
-        /// Whether the end of this sign will prove that the subject saw the deletion.
+        /// Whether the disappearance of the sign will prove that the subject saw the deletion.
         ends: bool,
     },
     /// The subject knows the version with this generation or resourceVersion, depending on the witness.
     Version(i64),
-    /// The sign that showed that the subject knows the object has ended.
+    /// The sign by which the subject showed that it knows the object has disappeared.
     Gone,
 }
 

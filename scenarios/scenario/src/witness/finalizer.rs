@@ -1,9 +1,9 @@
 //! Witness `finalizer`: the subject adds its own finalizer to each object.
 //!
 //! The added finalizer proves that the subject saw the object. If an object with the finalizer is being deleted, the
-//! subject must see the write that requested the deletion. The removal of the finalizer, or of the object, proves that.
-//! If an object is deleted before it has the finalizer, versions that were not seen in time are undecided. This module
-//! does no I/O.
+//! subject must see the write that requested the deletion. The removal of the finalizer, or of the object, proves that
+//! the subject saw this write. If an object is deleted before it has the finalizer, versions that were not seen in time
+//! are undecided. This module does no I/O.
 
 use std::collections::HashMap;
 
@@ -119,7 +119,8 @@ impl Commits for Holds {
 mod tests {
     use super::*;
 
-    /// Reads commits, given as (change, has the finalizer, is being deleted). Returns the result for each commit.
+    /// Reads commits, each given as (change, whether the object has the finalizer, whether it is being deleted).
+    /// Returns the result for each commit.
     fn play(steps: &[(Change, bool, bool)]) -> Vec<(Counts, Option<Change>)> {
         let mut holds = Holds::default();
         let read = |(number, (change, held, leaving)): (u64, &(Change, bool, bool))| {

@@ -27,10 +27,10 @@ use super::sources::Sources;
 use super::{About, Kind, Open, Reporter, Scene, Statement, change};
 use crate::accept::accept;
 
-/// Largest body of a POST: 28,000 observations at 150 bytes a line.
+/// Largest body of a POST, in bytes: 28,000 observations at 150 bytes a line.
 const BODY_BYTES_MAX: usize = 4 << 20;
-/// The most connections: enough for a subject that opens one for each line, and a limit for a subject that leaks
-/// connections.
+/// Maximum number of open connections: enough for a subject that opens one for each line, and a limit for a subject
+/// that leaks connections.
 const CONNECTIONS_MAX: usize = 512;
 /// Time limit of a request, so that an unfinished request does not hold a connection for the whole run.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -38,7 +38,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest idle time of a connection: somewhat longer than kube-apiserver's 90 s.
 const HEADER_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// The environment variable with the URL to post to.
+/// The environment variable with the URL to which the subject posts.
 const VARIABLE: &str = "LONGHAUL_WITNESS_URL";
 
 /// The keys of `witness: {kind: http}`.
@@ -63,7 +63,7 @@ impl Kind for Http {
         self.tolerate
     }
 
-    /// Listens on a free port of this machine.
+    /// Listens for the subject's reports on a free port of this machine.
     async fn open(&self, reporter: &Reporter, scene: &Scene) -> anyhow::Result<Open> {
         let listener = TcpListener::bind((scene.machine, 0)).await?;
         let url = format!("http://{}/observe", listener.local_addr()?);
@@ -127,8 +127,9 @@ async fn answer(
     }
 }
 
-/// Sends an observation to the run, if its Pod is the first to report it. The lock is held until the observation is
-/// queued. Otherwise another Pod could queue a newer version first, and the subject would look as if it had gone back.
+/// Sends an observation to the run, unless another Pod has already reported the same version. The lock is held until
+/// the observation is queued. Otherwise another Pod could queue a newer version first, and the subject would look as if
+/// it had gone back.
 async fn tell(reporter: &Reporter, sources: &Mutex<Sources>, source: Option<&str>, observation: Observation) {
     let Some(source) = source else { return reporter.report(Statement::Saw(observation)).await };
     let mut sources = sources.lock().await;
@@ -220,7 +221,8 @@ mod tests {
         }
     }
 
-    /// Two Pods report the same versions at the same time. Neither makes the other look as if it went back.
+    /// Two Pods report the same versions at the same time. No Pod makes the other Pod look as if it went back to an
+    /// older version.
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn pods_do_not_overtake_each_other_between_comparison_and_queue() {
         const VERSIONS: u64 = 20_000;

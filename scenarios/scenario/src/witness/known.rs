@@ -1,13 +1,14 @@
-//! The existing objects and the versions of them that the subject has proven to know. Claims without a version become
-//! observations here.
+//! The existing objects and the versions of them that the subject has proven to know. Turns claims without a version
+//! into observations.
 //!
-//! This module does no I/O. Every commit is read in order, and each claim after the commits before it. A version is
-//! proven once, by the first claim about it or about a newer version. A deletion can be proven only if the subject
-//! showed the object before, because only a sign that existed can end.
+//! This module does no I/O. Commits are read in their order, and each claim is resolved with the commits before the
+//! claim. A version is proven once, by the first claim about it or about a newer version. A deletion can be proven only
+//! if the subject showed the object before, because only a sign that existed can end.
 //!
-//! Once an object's deletion is requested, no further version has to be observed, although its generation rises; only
-//! the deletion has. A subject that releases an object does not repeat that generation. The removal of a finalizer that
-//! is not the harness's, alone or with the object, proves that the subject saw the deletion request.
+//! Once an object's deletion is requested, no further version has to be observed, although the object's generation
+//! rises; only the deletion has to be observed. A subject that releases an object does not repeat the raised
+//! generation. The removal of a finalizer that is not the harness's, alone or with the object, proves that the subject
+//! saw the deletion request.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -16,10 +17,10 @@ use facts::{Change, Commit, Observation, Progress, Revision, Uid};
 
 use super::{Claim, Commits, Counts, Of, Proof, Reading, Resolved, What};
 
-/// The most recent versions of an object that a claim can be about. A subject that lags further behind proves the next
-/// version that it reaches.
+/// Number of recent versions of an object that a claim can be about. A subject that lags behind by more versions proves
+/// the next recent version that it reaches.
 const RECENT_MAX: usize = 16;
-/// The most deleted objects that a claim can still be about.
+/// Maximum number of deleted objects that a claim can still be about.
 const GONE_MAX: usize = 65_536;
 
 /// The number that identifies the versions of an object.
@@ -48,12 +49,12 @@ struct Object {
     place: Place,
     first: Revision,
     recent: VecDeque<Version>,
-    /// The index of the newest version that is proven; 0 if none is.
+    /// The index of the newest version that is proven; 0 if no version is proven.
     proven: u64,
     /// Time since which a sign shows that the subject knows the object. The end of this sign proves the deletion.
     shown_ms: Option<u64>,
     gone: Gone,
-    /// Whether the object's deletion was requested while it had a finalizer, which it still has.
+    /// Whether the object's deletion was requested, and a finalizer that the object had then still holds it.
     held: bool,
 }
 
@@ -67,7 +68,7 @@ struct Version {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gone {
     No,
-    /// The object is deleted, and the subject has to prove that it knows.
+    /// The object is deleted, and the subject has to prove that it knows of the deletion.
     Owed,
     /// The object is deleted, and nothing more about it can be observed.
     Closed,
@@ -127,7 +128,7 @@ impl Known {
         object.prove(turn, revision)
     }
 
-    /// Adds a deletion. Returns whether the subject has to observe it.
+    /// Adds a deletion. Returns whether the subject has to observe the deletion.
     pub(super) fn end(&mut self, uid: &Uid) -> Counts {
         let Some(object) = self.objects.get_mut(uid) else { return Counts::Untold };
         let owed = self.deletions && object.shown_ms.is_some();
@@ -247,7 +248,8 @@ mod tests {
 
     const THERE: What = What::There { ends: true };
 
-    /// The sign of an object proves its first version, once. The end of the sign proves the deletion, once.
+    /// The sign that the subject knows an object proves the object's first version, once. The end of the sign proves
+    /// the deletion, once.
     #[test]
     fn what_is_there_and_what_is_gone() {
         let mut known = Known::new(By::Nothing, true);
@@ -262,7 +264,7 @@ mod tests {
         assert_eq!(claimed(&mut known, uid("u"), What::Gone), None);
     }
 
-    /// A sign that never existed, or has already ended, cannot end.
+    /// A sign that never existed, or has already ended, cannot end and proves no deletion.
     #[test]
     fn a_deletion_is_owed_by_who_showed_the_object() {
         for before in [None, Some(What::There { ends: false })] {

@@ -44,7 +44,7 @@ enum Proves {
     Nothing,
 }
 
-/// The compiled regular expression, with what its groups prove.
+/// The compiled regular expression, and the facts that its groups prove.
 struct Pattern {
     regex: Regex,
     proves: Proves,

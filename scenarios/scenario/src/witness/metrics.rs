@@ -20,13 +20,14 @@ use super::{About, Claim, Kind, Of, Open, Reporter, Scene, Statement, What};
 use crate::fetch::{Limits, Page};
 use crate::metrics::{Labelled, Selector};
 
-/// Interval of readings, and so the precision of lags. A reading costs the subject a few milliseconds.
+/// Interval of readings of the metrics page, and so the precision of lags. A reading costs the subject a few
+/// milliseconds.
 const EVERY: Duration = Duration::from_secs(1);
-/// The least interval between readings, as a multiple of the time that one takes.
+/// The least interval between readings, as a multiple of the time that one reading takes.
 const SHARE_LEAST: u32 = 20;
 /// Limits of time and size for reading a page. A page with a series for each of many objects has many MiB.
 const LIMITS: Limits = Limits { answer: Duration::from_secs(10), bytes: 64 << 20 };
-/// The most objects on a page: more than a scenario can create.
+/// Maximum number of objects on a metrics page: more than a scenario can create.
 const OBJECTS_MAX: usize = 200_000;
 
 /// The keys of `witness: {kind: metrics}`.
@@ -74,7 +75,7 @@ impl Kind for Metrics {
         }
     }
 
-    /// The series show all progress. Of the objects only the finalizers are read.
+    /// The series show all progress of the subject. Of the objects only the finalizers are read.
     fn looks(&self) -> Option<Looks> {
         Some(Looks::default())
     }
@@ -135,7 +136,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// The changes from the last page to this one.
+    /// The changes from the last page that was read to this page.
     fn read(&mut self, page: &str) -> Result<Vec<(Of, What)>, String> {
         let mut objects = BTreeMap::new();
         for labels in Labelled::of(page, &self.selector) {

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use facts::{Change, Observation, Uid};
 
-/// The most Pods that are remembered. After so many Pods, the first Pods no longer exist.
+/// Maximum number of Pods that are remembered. After so many Pods, the first Pods no longer exist.
 const SOURCES_MAX: usize = 64;
-/// The most deleted objects that are remembered.
+/// Maximum number of deleted objects that are remembered.
 const DELETED_MAX: usize = 100_000;
 
 /// The last report about an object.
@@ -61,7 +61,7 @@ impl Sources {
         self.each.entry(source.to_owned()).or_default()
     }
 
-    /// Remembers a deleted object, and forgets the oldest one beyond the limit.
+    /// Remembers a deleted object, and forgets the oldest one if there are more than [`DELETED_MAX`].
     fn forget(&mut self, deleted: Uid) {
         self.deleted.push_back(deleted);
         if self.deleted.len() > DELETED_MAX
@@ -80,8 +80,8 @@ impl Newest {
         !self.deleted && (own.deleted || self.revision < own.revision)
     }
 
-    /// Whether this report is newer. A deletion that a client finds by a list has the last known revision, so an equal
-    /// revision can be newer.
+    /// Whether this report is newer than `newest`. A deletion that a client finds by a list has the last known
+    /// revision, so an equal revision can be newer.
     fn is_new_after(self, newest: Self) -> bool {
         !newest.deleted && (self.deleted || self.revision > newest.revision)
     }

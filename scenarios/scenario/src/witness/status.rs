@@ -90,13 +90,14 @@ impl Status {
     }
 }
 
-/// Follows the repeated values of all objects. Memory: one entry for each existing object, besides those of [`Known`].
+/// Follows the repeated values of all objects. Memory: one entry for each existing object, in addition to the entries
+/// of [`Known`].
 struct Repeated {
     by: By,
     known: Known,
     observed: HashMap<Uid, i64>,
-    /// Whether the field was ever written. Until then, a misspelt pointer is more likely than a subject that misses
-    /// everything. Other proofs of versions do not set this.
+    /// Whether the subject has ever written the field. Until then, a misspelt pointer is more likely than a subject
+    /// that misses everything. Other proofs of versions do not change this value.
     speaks: bool,
 }
 
@@ -190,7 +191,7 @@ mod tests {
         assert_eq!(leave(&mut status, 5, Change::Deleted), (Counts::Version, seen));
     }
 
-    /// With a misspelt pointer the result must be "nothing was proven", even if the subject uses finalizers.
+    /// With a misspelt pointer nothing is proven, even if the subject uses finalizers.
     #[test]
     fn where_nobody_writes_the_field_nothing_is_proven() {
         let mut status = Repeated::new(By::Generation);
@@ -208,7 +209,7 @@ mod tests {
         (counts, proves.map(|Proof { revision, change }| (revision.to_string(), change)))
     }
 
-    /// The write that repeats a version creates a new version, which the subject need not repeat.
+    /// The write by which the subject repeats a version creates a new version, which the subject need not repeat.
     #[test]
     fn a_repeated_version_proves_it() {
         let mut status = Repeated::new(By::Revision);

@@ -1,8 +1,8 @@
-//! The text of the decision whether one amount grows faster than its budget.
+//! Text of the decision whether one amount, such as memory, grows faster than its budget.
 //!
-//! Owns the text; [`crate::growth`] decides. If the subject was started again, or samples are missing for long, each
-//! part of the series is judged by itself (`parts.rs`). If one part grew too fast, the budget is broken, whatever later
-//! parts show.
+//! Owns the text; [`crate::growth`] decides. If the subject was started again, or samples are missing for long, the
+//! time ranges between these breaks are judged one by one (`parts.rs`). If memory grew too fast in one of them, the
+//! budget is broken, whatever later ones show.
 
 use super::amount::Amount;
 use super::axis::Axis;
@@ -25,7 +25,7 @@ pub(in crate::judge::resources) struct Limit {
 }
 
 impl Limit {
-    /// The limit for each second, from the movement of the axis in the steady phase.
+    /// The limit converted to growth per second, by how far the axis moved in the steady phase.
     pub(super) fn per_second(&self, record: &Record) -> f64 {
         let steady = record.intervals.iter().filter(|row| row.phase == Phase::Steady);
         let (from, to) = steady.fold((u64::MAX, 0), |(from, to), row| (from.min(row.start_ms), to.max(row.end_ms)));
@@ -44,7 +44,7 @@ pub(in crate::judge::resources) struct Decided {
     pub text: String,
     /// The growth of the amount, as the end of a sentence; none if it is unknown.
     pub grew: Option<String>,
-    /// The length of the steady phase that would decide, in seconds.
+    /// The length of a steady phase that would decide the budget, in seconds.
     pub needed_s: Option<f64>,
     /// The upper bound of the growth, in units of the limit.
     pub upper: Option<f64>,
@@ -64,7 +64,7 @@ pub(super) struct Look {
 }
 
 impl Look {
-    /// Judges a part without a gap, one of `looks` parts.
+    /// Judges a series without a gap, which is one of `looks` series.
     pub(super) fn of(looks: usize) -> Self {
         Self { looks, holed: false }
     }
@@ -137,7 +137,7 @@ pub(in crate::judge::resources) fn decide(record: &Record, limit: &Limit, amount
     }
 }
 
-/// The part of the series that decides, if there are several, and how it was judged.
+/// The part of the series that decides, if the series has several parts, and how this part was judged.
 pub(super) fn deciding(record: &Record, limit: &Limit, amount: &Amount) -> Option<(Amount, Look)> {
     let mut parts = parts::of(record, amount);
     if parts.len() < 2 {
@@ -219,7 +219,7 @@ impl Wording<'_> {
         }
     }
 
-    /// Sentences about the features of the series' shape, each after a space.
+    /// Sentences about the features of the series' shape, each with a space before it.
     fn notes(&self, record: &Record) -> String {
         let (size, settled, planned_s) = (self.amount.size, self.settled, self.planned_s);
         let mut text = String::new();

@@ -1,7 +1,7 @@
 //! The judged growth of memory for a chart: the series, the slope with its interval, and the budget.
 //!
-//! Owns the positions of the lines. The module calls the judge's own functions, so that a chart never shows another
-//! slope than the one that decided.
+//! Owns the positions of the chart's lines. The module calls the judge's own functions, so that a chart never shows
+//! another slope than the one that decided.
 
 use super::axis::Axis;
 use super::decide::{self, Limit};
@@ -10,7 +10,7 @@ use crate::growth::WarmUp;
 use crate::record::Record;
 use crate::statistics::quantile;
 
-/// One budget on the growth of memory, with the line that was fitted.
+/// One budget on the growth of memory, with the line that was fitted to the memory.
 #[derive(Debug)]
 pub(crate) struct Fit {
     /// The key of the budget, such as `memory.growth`.
@@ -34,7 +34,7 @@ pub(crate) struct Fit {
     pub span_ms: (u64, u64),
 }
 
-/// The charts: one for each budget on the growth of memory for which a slope could be computed.
+/// The data of the charts, one for each budget on the growth of memory for which a slope could be computed.
 pub(crate) fn fits(record: &Record) -> Vec<Fit> {
     let Some(memory) = &record.manifest.budgets.memory else { return Vec::new() };
     let limits = [

@@ -1,7 +1,7 @@
-//! The parts of a series in which one process was measured without a gap.
+//! Cuts a series of memory samples into parts. In each part, one process was measured without a gap.
 //!
-//! Owns the rule for cutting a series: at each start of the subject, and at gaps. The time right after a start is
-//! warm-up and belongs to no part.
+//! Owns the rule for cutting a series: it is cut at each start of the subject, and at gaps. The time right after a
+//! start is warm-up and belongs to no part.
 
 use super::amount::Amount;
 use crate::growth;
@@ -37,8 +37,8 @@ pub(super) fn of(record: &Record, amount: &Amount) -> Vec<Part> {
     if parts.is_empty() { vec![Part { amount: amount.at(0..amount.t_s.len()) }] } else { parts }
 }
 
-/// The whole of each life with gaps. Growth across a gap counts, although the parts on each side may be too short to
-/// decide.
+/// All samples of each life (a process after its warm-up) that has gaps. Growth across a gap counts, although the parts
+/// on each side may be too short to decide.
 pub(super) fn holed(record: &Record, amount: &Amount) -> Vec<Part> {
     let whole = |life: Life| {
         let within = amount.between(life.from_ms as f64 / 1000.0, life.to_ms as f64 / 1000.0);

@@ -1,19 +1,19 @@
 //! The time from which everything except memory was steady, so that a subject that still warms up does not count as
 //! leaking.
 //!
-//! Owns the three other series: the median response time, processor time for each review, and connections. These series
-//! can only cut the start of the memory series. A series that never becomes steady is reported and does not decide,
-//! because on a noisy machine the first two never do.
+//! Owns the three series that are compared with memory: the median response time, processor time for each review, and
+//! connections. These series can only cut the start of the memory series. A series that never becomes steady is
+//! reported and does not decide, because on a noisy machine the first two never do.
 
 use crate::growth::{WarmUp, warm_up};
 use crate::record::{Phase, Record};
 use crate::statistics::blocks::Series;
 use crate::statistics::quantile;
 
-/// A level is steady if it differs from the later level by less than this share.
+/// A series is steady from the time at which its level differs from the later level by less than this share.
 const MATTERS: f64 = 0.1;
 
-/// When the other series became steady.
+/// When the three other series became steady.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Settled {
     /// The time, in seconds of the run, from which all series were steady, except those that never were.
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(settled(|_| {}), Settled::default());
     }
 
-    /// If connections are opened for half a minute, that time is cut from the start.
+    /// If connections are opened for half a minute, that time is cut from the start of the memory series.
     #[test]
     fn what_settles_late_cuts_the_start() {
         let late = settled(|e| {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     /// The number of connections halves every few seconds until after the middle. The series is reported as unsteady,
-    /// and nothing is cut.
+    /// and the memory series is not cut.
     #[test]
     fn what_never_settles_is_told() {
         let never = settled(|e| {

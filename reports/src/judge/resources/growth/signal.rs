@@ -1,9 +1,9 @@
-//! Chooses the series that judges the growth of memory, and writes a text about the other one.
+//! Chooses the series that judges the growth of memory, heap or resident set, and writes a text about the other series.
 //!
-//! Owns the choice. If the subject reports often enough the memory that its allocator or runtime uses, this heap
-//! decides. A leak shows in the heap before the resident set grows, and memory that an allocator only retains does not
-//! show there. But memory leaks outside of the heap too. So a flat heap excuses a growing resident set only if an
-//! allocator can be the reason.
+//! Owns the choice between heap and resident set. If the subject reports often enough the memory that its allocator or
+//! runtime uses, this heap decides. A leak shows in the heap before the resident set grows, and does not contain memory
+//! that an allocator only retains. But memory leaks outside of the heap too. So a flat heap excuses a growing resident
+//! set only if an allocator can be the reason.
 
 use super::amount::Amount;
 use super::decide::{Decided, Limit, decide, size_of_bytes};
@@ -18,12 +18,13 @@ use crate::words::count;
 const SIGMA_BYTES_LEAST: f64 = 65_536.0;
 const OF_BYTES: (f64, fn(f64) -> String) = (SIGMA_BYTES_LEAST, size_of_bytes);
 
-/// The fewest heap readings in the steady phase with which the heap decides: three for each of the fewest blocks.
+/// The fewest heap readings in the steady phase with which the heap decides: three for each block of the least number
+/// of blocks.
 const READINGS_LEAST: usize = 36;
-/// A count grew with the resident set if its value in the last quarter of the steady phase is at least this many times
-/// that of the first quarter.
+/// The count of another resource grew with the resident set if its value in the last quarter of the steady phase is at
+/// least this many times that of the first quarter.
 const MORE_SHARE: f64 = 1.5;
-/// The least difference between last and first quarter for such a count.
+/// The least difference between last and first quarter of the steady phase for such a count.
 const MORE_LEAST: f64 = 8.0;
 
 /// Judges memory by the better of the two series, heap or resident set.

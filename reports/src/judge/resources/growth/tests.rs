@@ -4,7 +4,7 @@ use crate::judge::Verdict;
 
 const MIB: u64 = 1 << 20;
 
-/// The finding of a budget, for the clean example with this limit after one change.
+/// The finding of a budget with this limit, for the clean example after the change `spoil`.
 fn found(limit: &str, budget: &str, spoil: impl Fn(&mut Example)) -> Finding {
     let mut example = Example::clean();
     resident(&mut example, |_| 0);
@@ -28,7 +28,8 @@ const BUDGETS: [(&str, &str, &str); 3] = [
     (r#"{"growthPerRequest": "256B"}"#, "memory.growthPerRequest", r#"{"growthPerRequest": "0B"}"#),
 ];
 
-/// The steady phase of the example is two minutes, with 9 new objects and 200 reviews per second.
+/// A budget on growth passes, fails or is undecided. The steady phase of the example is two minutes, with 9 new objects
+/// and 200 reviews per second.
 #[test]
 fn each_budget_passes_fails_and_is_undecided() {
     for (limit, budget, tight) in BUDGETS {
@@ -47,8 +48,8 @@ fn each_budget_passes_fails_and_is_undecided() {
     }
 }
 
-/// By a clock that runs sixty times faster, the same growth is a sixtieth. Both budgets are judged, each by its own
-/// clock.
+/// By a clock that runs sixty times faster, the same growth per hour is a sixtieth. The budget by the real clock and
+/// the budget by the subject's clock are both judged.
 #[test]
 fn growth_is_judged_by_the_subjects_own_clock_beside_the_real_one() {
     let limit = r#"{"growth": "100MiB/h", "growthPerOwnHour": "100MiB"}"#;
@@ -68,7 +69,7 @@ fn growth_is_judged_by_the_subjects_own_clock_beside_the_real_one() {
     assert_eq!(of("memory.growthPerOwnHour", 60, 8 * leak).verdict, Verdict::Fail);
 }
 
-/// If the axis does not move, growth over it is not judged.
+/// If the axis (objects or requests) does not move, growth over the axis is not judged.
 #[test]
 fn nothing_grows_with_what_does_not_happen() {
     let still = |e: &mut Example| {

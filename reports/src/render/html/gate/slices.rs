@@ -14,9 +14,9 @@ use crate::gate::{Judgement, Metric, Record, Rule, Side, Slice};
 use crate::render::gate::Shown;
 use crate::words::{counted, three_digits};
 
-/// Units of the axis for one slice.
+/// Number of units of the axis for one slice.
 const SLICE: u64 = 1000;
-/// The most ticks on the axis. Ticks never split a block of four slices.
+/// Maximum number of ticks on the axis. Ticks never split a block of four slices.
 const TICKS_MOST: usize = 8;
 const TICK_STEPS: [usize; 8] = [1, 2, 4, 8, 16, 40, 80, 200];
 const KIB: f64 = 1024.0;
@@ -31,7 +31,7 @@ struct Played<'a> {
     counts: bool,
 }
 
-/// The axis, and a chart for each metric that was measured in slices.
+/// The axis, and a chart for each metric that was measured in slices, in the order of the report.
 pub(super) fn charts(record: &Record, dropped: &[Option<String>], judgement: &Judgement) -> (Axis, Vec<Chart>) {
     let played = played(record, dropped);
     let axis = axis(record, &played);
@@ -100,7 +100,7 @@ fn axis(record: &Record, played: &[Played<'_>]) -> Axis {
 /// The dots of a series, each with the range of the axis for which its value is shown.
 type Dots = Vec<(Step, (u64, u64))>;
 
-/// The dot of a slice; none if the slice has no such value.
+/// The dot of a slice; none if the metric was not measured in the slice.
 fn dot(one: &Played<'_>, value: Option<f64>, read_for: (u64, u64)) -> Option<(Step, (u64, u64))> {
     let value = value.filter(|value| value.is_finite())?;
     Some((Step { from: one.stretch.0, until: one.stretch.1, value }, read_for))

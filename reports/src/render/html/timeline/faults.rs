@@ -25,7 +25,7 @@ struct Moments {
     hits: u64,
 }
 
-/// All faults that were active, in the order of their plan.
+/// All faults that were active, in the order in which the run planned them.
 pub(super) fn played(record: &Record) -> Vec<Played<'_>> {
     let mut told: BTreeMap<&str, Moments> = BTreeMap::new();
     for row in &record.faults {

@@ -8,8 +8,8 @@ use super::super::scale::{Scale, whole};
 use crate::record::{BANDS, Record, band_edge_us, tag};
 use crate::words::{count, micros};
 
-/// CSS classes of the shades. The lightest shade is for up to a thousandth of the fullest cell; each next one is for
-/// about six times as many.
+/// CSS classes of the shades. The lightest shade is for cells with up to a thousandth of the answers of the fullest
+/// cell. Each next shade is for about six times as many.
 const SHADES: [&str; 5] = ["h1", "h2", "h3", "h4", "h5"];
 /// For each shade, the share of the fullest cell below which a cell has the shade.
 const SHADE_BELOW: [f64; 5] = [0.001, 0.006, 0.036, 0.2, f64::INFINITY];

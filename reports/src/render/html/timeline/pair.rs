@@ -1,4 +1,5 @@
-//! Charts that compare two runs: each has one series of both runs, A and B, from the start of each run.
+//! Charts that compare two runs: each chart has the same series of both runs, A and B, over the time since the start of
+//! the run.
 
 use super::super::chart::{Chart, Curve, reach};
 use super::super::scale::{Scale, whole};
@@ -9,7 +10,7 @@ use crate::words::{bytes, count, micros, three_digits};
 
 const MIB: f64 = 1_048_576.0;
 
-/// A series: identifier, title, style, and how its values are read from a run.
+/// A series for a chart: identifier, title, style, and how its values are read from a run.
 pub(super) struct Series {
     pub id: &'static str,
     pub title: &'static str,

@@ -13,7 +13,7 @@ const MIB: f64 = 1_048_576.0;
 /// Identifier, title and caption of a chart.
 pub(super) type Names = (Cow<'static, str>, Cow<'static, str>, &'static str);
 
-/// A curve before it is drawn: name, CSS class and points.
+/// A curve of a chart before it is drawn: name, CSS class and points.
 pub(super) type Line = (&'static str, &'static str, Vec<(u64, f64)>);
 
 pub(super) fn memory(record: &Record, length_ms: u64) -> Option<Chart> {
@@ -63,7 +63,7 @@ pub(super) fn processor(record: &Record, length_ms: u64) -> Option<Chart> {
     lines_chart(record, length_ms, names, (1.0, &words), None, &lines)
 }
 
-/// The used share of one processor between each two samples.
+/// The share of one processor that a process used between each two samples.
 pub(super) fn processor_share(
     record: &Record,
     length_ms: u64,
@@ -153,7 +153,7 @@ pub(super) fn of_subject(record: &Record, length_ms: u64, read: fn(&Process) -> 
     thinned(values, length_ms)
 }
 
-/// A chart of lines whose axis begins at zero; none if the first line has no point.
+/// A chart of curves whose axis begins at zero; none if the first line has no point.
 pub(super) fn lines_chart(
     record: &Record,
     length_ms: u64,

@@ -9,7 +9,7 @@ use crate::ledger::Outcome;
 use crate::record::{ApiRow, EndReason, Interval, Record};
 use crate::words::three_digits;
 
-/// The CSS class of each subject's curve, in the order of subjects; there are as many classes as subjects are allowed.
+/// The CSS class of each subject's curve, in the order of subjects; as many classes as a comparison may have subjects.
 pub(in crate::render::html) const CLASSES: [&str; 16] =
     ["s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15", "s16"];
 
@@ -91,7 +91,7 @@ fn ends(runs: &[(&str, Option<&Record>)], length_ms: u64) -> Vec<Mark> {
     runs.iter().filter_map(mark).collect()
 }
 
-/// The number of lost versions so far, over the time of their commit.
+/// The cumulative number of lost versions, over the time of their commit.
 fn lost(record: &Record, length_ms: u64) -> Vec<(u64, f64)> {
     let is_lost = |outcome: Outcome| matches!(outcome, Outcome::Missed | Outcome::Ghost | Outcome::IdentitySwap);
     let rows = record.anomalies.iter().filter(|row| is_lost(row.outcome));

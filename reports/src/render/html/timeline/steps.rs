@@ -7,14 +7,14 @@ use super::super::chart::Step;
 use super::faults::Played;
 use super::{BAND_PARTS, POINTS};
 
-/// Up to this many faults each cut steps. If there are more, only faults that begin while no other fault is active cut
-/// steps; otherwise steps would become dots.
+/// Maximum number of faults of which each cuts steps. If a run has more, only faults that begin while no other fault is
+/// active cut steps; otherwise steps would become dots.
 const CUTS_MOST: usize = 40;
 
 /// The times at which steps are cut, and the rule by which steps are reduced.
 #[derive(Debug)]
 pub(in crate::render::html) struct Cuts {
-    /// The starts of faults, in milliseconds, in order.
+    /// The starts of faults, in milliseconds, in ascending order.
     starts_ms: Vec<u64>,
     length_ms: u64,
 }
@@ -44,7 +44,7 @@ impl Cuts {
         if last > start_ms.saturating_add(self.length_ms / BAND_PARTS) { last } else { start_ms }
     }
 
-    /// Reduces time ranges (start, end, value) in order to at most about [`POINTS`] steps. Each step has the largest
+    /// Reduces sorted time ranges (start, end, value) to at most about [`POINTS`] steps. Each step has the largest
     /// value of a part of the axis, because limits are about peaks.
     pub(super) fn steps(&self, each: impl Iterator<Item = (u64, u64, f64)>) -> Vec<Step> {
         let width_ms = (self.length_ms / POINTS).max(1);
@@ -83,7 +83,7 @@ mod tests {
         Played { name: "watch-end", from_ms, to_ms, hits: 1 }
     }
 
-    /// A step whose interval contains the begin of a fault begins with the fault. All other steps begin with their
+    /// A step whose interval contains the start of a fault begins with the fault. All other steps begin with their
     /// interval.
     #[test]
     fn a_step_does_not_begin_before_its_fault() {
@@ -97,7 +97,8 @@ mod tests {
         }
     }
 
-    /// A run of a hundred hours has a few hundred steps. None begins too early, and the highest value is among them.
+    /// A run of a hundred hours has a few hundred steps. No step begins before its interval, and the highest value is
+    /// among the steps.
     #[test]
     fn long_runs_are_thinned() {
         let hour_ms = 3_600_000;
@@ -123,7 +124,7 @@ mod tests {
         assert_eq!(cut, [7000]);
     }
 
-    /// Times without a count stay blank.
+    /// Times without a count stay blank in the curve.
     #[test]
     fn a_pause_stays_one() {
         let cuts = Cuts::new(&[], 160_000);

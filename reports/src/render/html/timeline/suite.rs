@@ -9,14 +9,14 @@ use super::{Axis, Band, HIT_MARKS, clock, plain_axis, stack};
 use crate::suite::{Suite, Test};
 use crate::words::{count, counted, three_digits};
 
-/// The most failed tests with a line of their own.
+/// Maximum number of failed tests with a line of their own.
 const LINES: usize = 12;
-/// The most bars in the line of all tests.
+/// Maximum number of bars in the line of all tests.
 const BARS: usize = 2000;
-/// The whole time divided by this is the distance within which hits of one fault form one band.
+/// The whole time divided by this number is the largest distance of hits of one fault that form one band.
 const CLOSE: u64 = 40;
 
-/// One line of the time line, with bars for tests.
+/// One line of the time line, with a bar for each test.
 pub(in crate::render::html) struct Lane {
     pub name: String,
     pub bars: Vec<Bar>,

@@ -199,7 +199,7 @@ pub fn host_and_port(url: &str) -> Option<(String, u16)> {
     Some((host.trim_start_matches('[').trim_end_matches(']').to_owned(), uri.port_u16().unwrap_or(443)))
 }
 
-/// A mistake in a URL.
+/// A mistake in the URL of a webhook, as a message.
 fn problem(url: &str) -> Option<String> {
     match host_and_port(url) {
         Some(_) => None,

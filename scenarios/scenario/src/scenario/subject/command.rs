@@ -14,7 +14,7 @@ use crate::scenario::mounts::{self, Mount};
 use crate::scenario::{BackOff, Certificates, Readiness, Restart, Restarts, Serves};
 use crate::subject::{self, Launch};
 
-/// The most processes of a subject.
+/// Maximum number of processes of a subject.
 const PROCESSES_MAX: usize = 16;
 
 /// The keys of `command`. A list of words sets only `run`.
@@ -217,7 +217,7 @@ impl Kind for Command {
     }
 }
 
-/// The arguments of a program, each with the variable names that the scenario sets.
+/// The arguments of a program, each with the names of the variables that the scenario sets for the program.
 fn written<'t>(words: &'t [String], env: &'t BTreeMap<String, String>, one: Option<&'t Process>) -> Vec<Templated<'t>> {
     let own: Vec<&str> = env.keys().chain(one.iter().flat_map(|one| one.env.keys())).map(String::as_str).collect();
     words.iter().map(|text| Templated { key: "run", text, own: own.clone() }).collect()
@@ -228,8 +228,8 @@ fn values(env: &BTreeMap<String, String>) -> impl Iterator<Item = Templated<'_>>
 }
 
 /// Finds a program. Longhaul's own programs lie beside the running one and need no path; other programs are searched in
-/// `PATH`, as a shell does. If a bug is planted, Longhaul's own programs are taken from separate builds. A foreign
-/// program can read the environment variable by itself.
+/// `PATH`, as a shell does. If a bug is planted, Longhaul's own programs are taken from separate builds. Other programs
+/// can read the environment variable with the bug's name.
 fn find(program: &str, planted: bool) -> PathBuf {
     if program.contains('/') {
         return PathBuf::from(program);
@@ -268,7 +268,7 @@ impl<'de> Deserialize<'de> for Command {
     }
 }
 
-/// Lets the schema also accept a list of words.
+/// Lets the schema of `command` also accept a list of words.
 fn or_words(schema: &mut Schema) {
     let mapping = schema.clone();
     *schema = json_schema!({"anyOf": [{"type": "array", "items": {"type": "string"}}, mapping]});

@@ -1,8 +1,8 @@
 //! `deployment`: a subject in Pods, with the manifests that are applied to a cluster and the images that it needs
 //! there.
 //!
-//! This module owns the keys, and converts them to objects and images. `run/deploy` applies the objects, loads the
-//! images and follows the Pods.
+//! This module owns the keys, and converts them to objects and images. The module `run/deploy` of the crate `scenarios`
+//! applies the objects, loads the images and follows the Pods.
 
 use std::path::{Path, PathBuf};
 
@@ -66,7 +66,7 @@ pub enum Build {
 /// A subject in Pods, before the run applies its manifests.
 #[derive(Debug, Clone)]
 pub struct Planned {
-    /// The objects to apply, in order.
+    /// The objects to apply to the cluster, in this order.
     pub objects: Vec<Manifest>,
     /// The images that the Pods need.
     pub images: Vec<Image>,
@@ -84,7 +84,6 @@ pub enum Image {
     Archive(PathBuf),
     /// The run makes the image from one static program.
     Program {
-        /// The name of the image.
         name: &'static str,
         program: PathBuf,
         /// The ID of the user that the program runs as.
@@ -96,7 +95,6 @@ pub enum Image {
 pub struct ServicePort {
     pub namespace: String,
     pub name: String,
-    /// The port number of the Service.
     pub port: u16,
 }
 
@@ -261,8 +259,8 @@ impl Deployment {
         Ok(objects)
     }
 
-    /// The files of the service's `ConfigMap`. Addresses are those of a Pod, and certificates lie where the manifests
-    /// mount them.
+    /// The files of the service's `ConfigMap`. Its addresses are those of a Pod, and its certificates lie where the
+    /// manifests mount them.
     fn configuration(&self, ground: &Ground, wiring: &Wiring) -> Result<Value> {
         let service = Service { settings: Some(self.settings.clone().unwrap_or_default()), ..Service::default() };
         let all: Value = serde_json::from_str(&service.configuration(ground, wiring)?)?;
@@ -304,8 +302,8 @@ fn is_installed(object: &Value) -> bool {
     hooks.split(',').any(|hook| ["pre-install", "post-install", "crd-install"].contains(&hook.trim()))
 }
 
-/// Checks the paths of manifests that are read later. kubectl itself checks the files of a kustomization, and leaves
-/// the folder only with a flag.
+/// Checks the path of manifests that the run reads later. kubectl itself checks the files of a kustomization, and reads
+/// files outside of its folder only with a flag.
 pub fn look(ground: &Ground, path: &PathBuf) -> Result<(), String> {
     match kustomization(ground, path) {
         Some(_) => ground.look(path).map(drop),
@@ -313,7 +311,7 @@ pub fn look(ground: &Ground, path: &PathBuf) -> Result<(), String> {
     }
 }
 
-/// The folder, if it contains a `kustomization.yaml`.
+/// The folder at this path, if it contains a `kustomization.yaml`.
 fn kustomization(ground: &Ground, path: &Path) -> Option<PathBuf> {
     let folder = ground.folder().join(path);
     folder.join("kustomization.yaml").is_file().then_some(folder)

@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::keys;
 
-/// The first key of the earlier notation, and the section in the new notation; `None` if the text has no such key.
+/// The first key of the earlier notation in the text, and the section `subject` in the new notation; `None` if the text
+/// has no such key.
 pub(in crate::scenario) fn rewritten(text: &str) -> Option<(String, String)> {
     let file: Map<String, Value> = serde_saphyr::from_str(text).ok()?;
     let written = file.get("subject")?.as_object()?;
@@ -46,8 +47,8 @@ pub(in crate::scenario) fn rewritten(text: &str) -> Option<(String, String)> {
     Some((stray.clone(), lines))
 }
 
-/// Splits the earlier `webhook` section: `path` and `port` move to the kind's keys, and the rest to `install`. An
-/// existing `install` with a project's own configurations is kept instead.
+/// Splits the earlier `webhook` section: `path` and `port` move to the kind's keys, and the rest to `install`. If
+/// `install` already names a project's own configurations, it stays as it is.
 fn webhook(kind: &str, keys: &Map<String, Value>, settings: &mut Map<String, Value>, shared: &mut Map<String, Value>) {
     let (place, registered): (Map<_, _>, Map<_, _>) =
         keys.clone().into_iter().partition(|(key, _)| matches!(key.as_str(), "path" | "port"));
@@ -93,7 +94,7 @@ fn flow(value: &Value) -> String {
     }
 }
 
-/// A text without quotes, if YAML reads it as the same text; otherwise with quotes.
+/// A text as YAML: without quotes if YAML reads back the same text, otherwise with quotes.
 fn plain(text: &str) -> String {
     let is_word = text.starts_with(|c: char| c.is_ascii_alphabetic() || "/.".contains(c))
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c))

@@ -1,7 +1,7 @@
 //! `service`: the keys of the built-in service, and its configuration for a run.
 //!
 //! The configuration keeps the settings of the scenario. Addresses, certificates and the registry are replaced by those
-//! of the run. The service itself refuses unknown keys in the result.
+//! of the run. The service itself refuses a configuration with unknown keys.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,9 +18,9 @@ use crate::scenario::{
 };
 use crate::subject::Launch;
 
-/// The most processes that verify signatures for the process with the webhook.
+/// Maximum number of processes that verify signatures for the process with the webhook.
 pub const VALIDATORS_MAX: usize = 4;
-/// Largest configuration of the service. A usual configuration has a few kilobytes.
+/// Maximum length of the service's configuration, in bytes. A usual configuration has a few kilobytes.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// The keys of `service`.
@@ -178,7 +178,8 @@ pub struct Wiring {
     pub alerts: Option<Value>,
     pub shared_cache: Option<Value>,
     pub lock: Option<PathBuf>,
-    /// The configuration sections of the validators and of the policy's rules, if images are signed in the run.
+    /// The configuration sections of the validators and of the policy's rules, if the registry of the run has signed
+    /// images.
     pub trust: Option<(Value, Value)>,
     /// The folder with authority and client certificate for the service's processes: `ca.crt`, `client.crt`,
     /// `client.key`.
@@ -190,9 +191,8 @@ pub struct Wiring {
 /// The addresses of an additional process of the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Other {
-    /// The address that the process listens on.
     pub listens: SocketAddr,
-    /// The address at which other processes reach it.
+    /// The address at which other processes reach this process.
     pub asked: SocketAddr,
 }
 
@@ -248,8 +248,8 @@ impl Service {
         Ok(serde_json::to_string_pretty(&Value::Object(config)).unwrap_or_default())
     }
 
-    /// Address and configuration of each additional process with keys. The process with the webhook then has no keys
-    /// and calls these processes.
+    /// Address and configuration of each additional process that has keys and verifies signatures. The process with the
+    /// webhook then has no keys and calls the additional processes.
     fn others(&self, wiring: &mut Wiring) -> Vec<(SocketAddr, String)> {
         let others: Vec<Other> = wiring.others.iter().copied().take(self.validators).collect();
         let Some((validators, _)) = &mut wiring.trust else { return Vec::new() };

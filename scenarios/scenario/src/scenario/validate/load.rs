@@ -9,7 +9,7 @@ use super::super::{ControlPlaneKind, Scenario};
 use super::{Item, Part, Problem, meant, problem, problem_in};
 
 /// Least warm-up if the run measures how fast the subject handles objects. In less time, a subject that handles one
-/// object per second would have handled too few.
+/// object per second would handle too few objects for a measurement.
 const FIND_OUT_MIN: Duration = Duration::from_secs(5);
 
 pub(super) fn load(scenario: &Scenario) -> Result<(), Problem> {
@@ -218,7 +218,8 @@ fn alerts(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The budgets `registry.unavailable` and `registry.staleness` need the webhook's own answers to reviews.
+/// The budgets `registry.unavailable` and `registry.staleness` need reviews that the load generator sends to the
+/// webhook itself.
 fn sickness(scenario: &Scenario) -> Result<(), Problem> {
     let judged = scenario.budgets.registry.as_ref();
     if judged.is_none_or(|budget| budget.unavailable.is_none() && budget.staleness.is_none()) {

@@ -1,6 +1,6 @@
 //! A project's own webhook configurations: read from its manifests, and compared with the writes of a run.
 //!
-//! This module also finds webhooks that no write of the run would match. Nothing is registered here.
+//! This module also finds webhooks that no write of the run would match. The crate `scenarios` registers the webhooks.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,9 +15,8 @@ const VALIDATING: &str = "ValidatingWebhookConfiguration";
 /// One webhook configuration as it stands in its file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Configuration {
-    /// Whether it is a `MutatingWebhookConfiguration`.
+    /// Whether the configuration is a `MutatingWebhookConfiguration`.
     pub mutating: bool,
-    /// The whole configuration object.
     pub object: Value,
 }
 
@@ -148,7 +147,7 @@ impl<'a> Hook<'a> {
 }
 
 impl Written {
-    /// The writes as text, such as `CREATE|UPDATE caches.cache.example.com by churn`.
+    /// The writes to the resource as text, such as `CREATE|UPDATE caches.cache.example.com by churn`.
     fn told(&self) -> String {
         let dot = if self.group.is_empty() { "" } else { "." };
         format!("{} {}{dot}{} by the {}", self.operations.join("|"), self.plural, self.group, self.by)

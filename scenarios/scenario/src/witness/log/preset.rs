@@ -62,7 +62,7 @@ impl Preset {
     }
 }
 
-/// A reader of lines that name an object.
+/// A reader of log lines that name an object.
 struct Shapes {
     shapes: Vec<Regex>,
     of: Option<String>,
@@ -82,7 +82,7 @@ impl Lines for Shapes {
     }
 }
 
-/// A reader of lines in JSON that contain watch events and a message.
+/// A reader of log lines in JSON that contain watch events and a message.
 struct Events {
     of: Option<String>,
 }
@@ -147,7 +147,7 @@ mod tests {
         Of::Name(namespace.into(), name.into())
     }
 
-    /// Lines of controller-runtime 0.19 with zap (JSON, then console) and with klog.
+    /// The preset reads lines of controller-runtime 0.19 with zap (JSON, then console) and with klog.
     #[test]
     fn controller_runtime() {
         let preset = Preset::ControllerRuntime;
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(read(preset, None, start), None);
     }
 
-    /// Lines of kopf 1.45, plain and with `--log-format=json`.
+    /// The preset reads lines of kopf 1.45, plain and with `--log-format=json`.
     #[test]
     fn kopf() {
         let preset = Preset::Kopf;
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(read(preset, None, other), None);
     }
 
-    /// Lines of tracing-subscriber for the span of kube-runtime, in a terminal with colours.
+    /// The preset reads lines of tracing-subscriber for the span of kube-runtime, in a terminal with colours.
     #[test]
     fn kube_rs() {
         let line = |of: &str| {
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(read(None, "2026-01-02T03:04:05Z  INFO operator: starting"), None);
     }
 
-    /// Lines of Pepr 1.1 with `LOG_LEVEL=debug`.
+    /// The preset reads lines of Pepr 1.1 with `LOG_LEVEL=debug`.
     #[test]
     fn pepr() {
         let line = r#"{"level":20,"time":1767322800000,"pid":7,"hostname":"h","apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"12"},"data":{"x":"\"msg\":\"no\""},"msg":"Watch event DELETED received"}"#;
