@@ -108,7 +108,7 @@ pub(crate) async fn service(world: &World, cores: &Cores) -> Result<Subject> {
     configured(world, cores, "admission", &json!({"resolve": {"registries": registries}})).await
 }
 
-/// Starts the service in this role. `sections` are added to the configuration that every measurement uses.
+/// Starts the service with the role `role`. `sections` are added to the configuration that every measurement uses.
 pub(crate) async fn configured(world: &World, cores: &Cores, role: &str, sections: &Value) -> Result<Subject> {
     let (address, health) = (free()?, free()?);
     let mut config = json!({

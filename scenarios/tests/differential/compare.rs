@@ -1,7 +1,7 @@
 //! Finds the differences between the answers of two servers, and separates the intended ones.
 //!
-//! This module owns the list of intended differences. Each entry is as narrow as possible. The name of an entry is a
-//! heading in `mocks/DIFFERENCES.md`, where the reason stands.
+//! This module has the list of intended differences. Each entry covers as few answers as possible. The name of an entry
+//! is a heading in `mocks/DIFFERENCES.md`, where the reason stands.
 
 use serde_json::Value;
 
@@ -146,7 +146,7 @@ fn is(value: Option<&Value>, number: u64) -> bool {
     value.and_then(Value::as_u64) == Some(number)
 }
 
-/// The unintended differences up to the first step that has any. Later differences may only follow from these.
+/// The unintended differences of the first step that has any. Differences of later steps may be consequences of these.
 pub fn unmeant(sequence: &Sequence, real: &[Value], mock: &[Value]) -> Vec<Difference> {
     let mut kept: Vec<Difference> = Vec::new();
     let mut diverged = None;

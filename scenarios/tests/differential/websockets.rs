@@ -102,7 +102,7 @@ fn request(endpoint: &Endpoint, case: &Case, gone: &str) -> String {
     text + "\r\n"
 }
 
-/// The whole answer of a server, split into head and frames.
+/// The whole answer of a server to one case, split into head and frames.
 async fn said(endpoint: &Endpoint, case: &Case, gone: &str) -> Value {
     let talking = async {
         let tcp = TcpStream::connect(endpoint.address).await.unwrap();

@@ -12,8 +12,8 @@ use crate::mistakes::{Mistake, Mistakes};
 use crate::object::Object;
 use crate::revision::Revision;
 
-/// The most deletions that are remembered. Remembered deletions keep a late or repeated event from bringing back a
-/// deleted object.
+/// Maximum number of deletions that are remembered. Remembered deletions keep a late or repeated event from bringing
+/// back a deleted object.
 const BURIED_MAX: usize = 10_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 //!
 //! The program lists, and then watches from the list's version. After 410 it lists again and reports the differences.
 //! The program never waits without a time limit. `KUBECONFIG` names the API server, and `LONGHAUL_WITNESS_URL` the
-//! receiver of reports (none if it is empty). `LONGHAUL_WATCH` names the watched resource (the first one of several).
-//! If several watchers run, `LONGHAUL_LEASE` names the Lease that decides which one reports. The program depends on
-//! nothing else of the harness.
+//! receiver of reports (none if it is empty). `LONGHAUL_WATCH` names the watched resource (of several resources, the
+//! first one is watched). If several watchers run, `LONGHAUL_LEASE` names the Lease that decides which one reports. The
+//! program depends on nothing else of the harness.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -59,7 +59,7 @@ struct Watcher {
     led: bool,
 }
 
-/// Runs until the process is ended.
+/// Watches and reports until the process is ended.
 #[tokio::main(flavor = "current_thread")]
 pub async fn main() -> anyhow::Result<()> {
     let bug = Bug::from_environment();

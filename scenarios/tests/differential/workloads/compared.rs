@@ -1,6 +1,6 @@
 //! Makes workload objects of both servers comparable, and compares them.
 //!
-//! This module replaces random values (uids, revisions, times, addresses, random names, hashes of templates), and owns
+//! This module replaces random values (uids, revisions, times, addresses, random names, hashes of templates), and has
 //! the list of intended differences.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The objects that both servers get, and the later changes of these objects.
+//! The workload objects that both servers get, and the later changes of these objects.
 
 use serde_json::{Value, json};
 

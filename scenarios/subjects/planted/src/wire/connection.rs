@@ -31,7 +31,8 @@ const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 /// Limit of streams until the server has sent its limit: an odd number that no server sends.
 const STREAMS_UNTOLD: usize = 97;
-/// How often the connection is polled for the server's limit of streams. After that, [`STREAMS_UNTOLD`] is the limit.
+/// Maximum number of times that the connection is polled for the server's limit of streams. After that,
+/// [`STREAMS_UNTOLD`] is the limit.
 const SETTINGS_POLLS: u32 = 100;
 const SETTINGS_POLL: Duration = Duration::from_millis(3);
 
