@@ -146,7 +146,8 @@ fn is(value: Option<&Value>, number: u64) -> bool {
     value.and_then(Value::as_u64) == Some(number)
 }
 
-/// The unintended differences of the first step that has any. Differences of later steps may be consequences of these.
+/// The unintended differences up to the first step, other than a watch, that has any. Later differences may be
+/// consequences of these.
 pub fn unmeant(sequence: &Sequence, real: &[Value], mock: &[Value]) -> Vec<Difference> {
     let mut kept: Vec<Difference> = Vec::new();
     let mut diverged = None;

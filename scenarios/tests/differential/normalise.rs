@@ -198,7 +198,7 @@ impl Normaliser {
         }
     }
 
-    /// Replaces the uids, revisions and names that are already known, inside texts.
+    /// Replaces texts that are a generated name, and the namespace inside texts.
     fn text(&self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(match self.generated.get(&text) {

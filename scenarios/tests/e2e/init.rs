@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::operator::project;
 use crate::support::{findings, has_python, longhaul, soak, story};
 
-/// This is the first experience of a user who has never written a scenario.
+/// The scenario that `init` writes for a project in kubebuilder's layout passes without any change by the user.
 #[test]
 #[ignore = "slow"]
 fn what_init_writes_for_a_kubebuilder_project_passes_unedited() {

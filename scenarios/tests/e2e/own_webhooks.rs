@@ -130,7 +130,8 @@ fn direct_load_sends_ones_own_kinds() {
     assert!(sums(&soak.record(), "sent") > 500, "{}", soak.story());
 }
 
-/// If a webhook checks more than the definition, refused objects that were generated from the definition prove nothing.
+/// A webhook may refuse objects that were generated from the definition, because the webhook may check more than the
+/// definition.
 #[test]
 #[ignore = "slow"]
 fn what_was_made_from_the_definition_may_be_refused() {

@@ -1,5 +1,5 @@
-//! Tests of recorded load in a scenario. A file is sent as it was recorded. An invalid file is refused with a position
-//! and a remedy.
+//! Tests of recorded load in a scenario. The load generator sends a file as it was recorded. An invalid file is refused
+//! with the position of the mistake and a remedy.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -12,7 +12,7 @@ fn python() -> Option<String> {
     has_python().then(|| format!("[python3, {SUBJECTS}/watcher.py]"))
 }
 
-/// The two example watchers to copy pass a scenario with each kind of fault.
+/// The two example watchers (Rust and Python) pass a scenario with each kind of fault.
 #[test]
 #[ignore = "slow"]
 fn the_example_watchers_pass() {
@@ -41,7 +41,7 @@ fn a_clean_program_refuses_a_plant() {
     assert!(soak.stdout().contains("LONGHAUL_PLANTED_BUG"), "{}", soak.story());
 }
 
-/// Runs the Python watcher, which posts these lines first. `keys` are added to the witness.
+/// Runs the Python watcher, which first posts the lines `lines`. `keys` are added to the witness.
 fn chatty(lines: &[&str], keys: &str) -> Option<Soak> {
     python()?;
     let arguments = lines.iter().map(|line| format!("'{line}'")).collect::<Vec<_>>().join(", ");
