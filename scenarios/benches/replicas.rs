@@ -3,7 +3,7 @@
 //! Three servers answer the same request over TLS 1.3 with client certificates. The first is the service, and the
 //! second a plain hyper server that answers a constant (the floor). With a Go toolchain there is a third: a minimal Go
 //! server with client-go's informer and net/http (`go/main.go`). Each server is a separate process; the benchmark's
-//! process is the API server and the client of all.
+//! process is the API server and the client of all three servers.
 
 mod client;
 mod subject;

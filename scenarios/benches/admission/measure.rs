@@ -1,8 +1,8 @@
 //! Throughput, CPU time and latency of each measured webhook, in turn.
 //!
-//! This module defines how much load each webhook gets. Each round begins with another webhook, so that no webhook
-//! always follows the same other webhook. Only measurements of the same round are compared, because a machine that
-//! slows down slows all webhooks.
+//! This module defines how much load each webhook gets. Each round of measurements begins with another webhook, so that
+//! the order of the webhooks differs between rounds. Only measurements of the same round are compared, because a
+//! machine that slows down slows all webhooks.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

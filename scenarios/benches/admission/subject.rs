@@ -22,7 +22,8 @@ pub(super) const PATH: &str = "/mutate";
 const START_LIMIT: Duration = Duration::from_secs(30);
 /// Number of threads of the plain hyper server, as many as the service has on its processor.
 const FLOOR_THREADS: usize = 1;
-/// Number of images in the registry. One in ten is missing there on purpose; the benchmark needs eight that exist.
+/// Number of images in the registry. One image in ten is missing on purpose; the benchmark needs eight images that
+/// exist.
 const IMAGES: usize = 20;
 const SEED: u64 = 7;
 

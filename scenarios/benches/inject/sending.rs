@@ -1,6 +1,6 @@
 //! Sends chunks into an API server, with the injector and as Zarf does.
 //!
-//! No node exists. The benchmark marks the seed's Pod as ready as soon as the Pod exists.
+//! The API server has no node. The benchmark marks the seed's Pod as ready as soon as the Pod exists.
 
 use std::path::PathBuf;
 use std::process::Stdio;

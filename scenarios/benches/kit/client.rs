@@ -80,7 +80,7 @@ impl Endpoint {
 }
 
 impl Client {
-    /// Another client on the same connection. Only HTTP/2 allows this.
+    /// Another client on the same connection. Only HTTP/2 allows several clients on one connection.
     pub(crate) fn another(&self) -> Result<Self> {
         let Sender::Http2(send) = &self.send else { anyhow::bail!("the server does not speak HTTP/2") };
         Ok(Self { send: Sender::Http2(send.clone()), token: Arc::clone(&self.token) })

@@ -124,8 +124,9 @@ impl Writers {
     }
 }
 
-/// A `ConfigMap` whose JSON has exactly this length. Its settings resemble those of applications: most objects have the
-/// same keys, with different values. So a server that compresses its objects saves as much as with real objects.
+/// A `ConfigMap` whose JSON has exactly this length. The settings in the `ConfigMap` resemble those of applications:
+/// most objects have the same keys, with different values. So a server that compresses its objects saves as much as
+/// with real objects.
 fn object(number: usize, write: usize, bytes: usize) -> Vec<u8> {
     let mut body = format!(
         r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"object-{number:06}"}},"data":{{"write":"{write:016}","settings":""#

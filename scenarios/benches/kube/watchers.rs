@@ -1,6 +1,7 @@
-//! Many watches over TLS that count their events. Each has its own connection, or is a stream of a shared one.
+//! Many watches over TLS that count their events. Each watch has its own connection, or is a stream of a shared
+//! connection.
 //!
-//! All watches share one counter. No event is kept.
+//! All watches share one counter of events. The benchmark keeps no event.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -168,8 +168,8 @@ pub fn cache() -> Result<PathBuf, Missing> {
     Ok(cache.ok_or(Missing::Home)?.join("longhaul"))
 }
 
-/// Installs into a temporary folder and renames that folder at the end. So a half-finished installation is never used,
-/// and two test runs do not disturb each other.
+/// Installs into a temporary folder and renames that folder at the end. So no program uses a half-finished
+/// installation, and two test runs do not disturb each other.
 async fn once(
     needs: Missing,
     name: &str,

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::sequence::{Sequence, Step};
 
-/// One value that differs.
+/// One value that differs between the two servers' answers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
     pub step: usize,
@@ -27,7 +27,7 @@ pub struct Meant {
     applies: fn(&Step, &Difference) -> bool,
 }
 
-/// All intended differences.
+/// All intended differences between the mock and a real server.
 pub const MEANT: &[Meant] = &[
     Meant {
         name: "Writes that change nothing but owners",
@@ -171,7 +171,7 @@ pub fn unmeant(sequence: &Sequence, real: &[Value], mock: &[Value]) -> Vec<Diffe
     kept
 }
 
-/// All differences, intended or not, ordered by step.
+/// All differences between the two servers' answers, intended or not, ordered by step.
 fn differences(real: &[Value], mock: &[Value]) -> Vec<Difference> {
     let mut found = Vec::new();
     for (step, (real, mock)) in real.iter().zip(mock).enumerate() {

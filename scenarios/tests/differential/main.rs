@@ -327,8 +327,8 @@ fn every_meant_difference_is_documented() {
     }
 }
 
-/// If one recorded answer is changed, the comparison reports it. This holds for every recorded sequence, so a
-/// comparison without findings means something.
+/// If one recorded answer is changed, the comparison reports it. The test changes an answer of every recorded sequence,
+/// so a comparison without findings proves equality.
 #[test]
 fn a_changed_answer_is_noticed() {
     let (_, recorded) = fixture::read().unwrap();

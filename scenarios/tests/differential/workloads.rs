@@ -79,7 +79,7 @@ impl Api {
     }
 }
 
-/// All compared objects, once none has changed for [`REST`].
+/// Waits until no compared object has changed for [`REST`], and returns all compared objects.
 async fn at_rest(api: &mut Api) -> Vec<Value> {
     let began = Instant::now();
     let (mut seen, mut since) = (Vec::new(), Instant::now());

@@ -1,6 +1,6 @@
 //! Tests of the budgets about a subject's objects. The subject must come to rest, remove its finalizers, create no
-//! child twice, orphan none, and leave foreign objects alone. Each mistake breaks only its own budget, and the operator
-//! without the mistake passes.
+//! child twice, orphan none, and leave foreign objects alone. Each mistake of the small operator breaks only its own
+//! budget, and the operator without the mistake passes.
 
 use crate::support::Soak;
 use crate::witness_kinds::{LABEL as CHILDREN, SCENARIO, play_in};

@@ -40,8 +40,8 @@ fn shop() -> tempfile::TempDir {
     folder
 }
 
-/// The scenario has the observed facts: the kind to which the program reacts most, its children, its finalizer, its
-/// port. The scenario passes unchanged.
+/// The scenario that `init` writes has the observed facts: the kind to which the program reacts most, its children, its
+/// finalizer, its port. That scenario passes unchanged.
 #[test]
 #[ignore = "slow"]
 fn a_program_is_observed_and_what_is_written_passes_unedited() {

@@ -108,8 +108,8 @@ async fn inject_large() {
     assert_eq!((code, world.left().await), (0, Vec::new()), "{said}");
 }
 
-/// The allowed growth of the watching service while large foreign objects come and go. Its own objects, the Packages,
-/// take a few kilobytes.
+/// The allowed growth of the watching service while large foreign objects come and go. The Packages that the service
+/// watches take a few kilobytes.
 const WATCHER_GROWTH_KIB_MAX: u64 = 8 << 10;
 
 /// A service that watches Packages in the same API server ignores the injector's chunks. The service misses no event,
@@ -296,8 +296,8 @@ async fn what_belongs_to_others_stays() {
     assert_eq!(world.left().await, ["configmaps/theirs"]);
 }
 
-/// The API server refuses, hangs, reports conflicts and is slow. All chunks arrive, and the injector waits as long as
-/// the server's `Retry-After` says.
+/// If the API server refuses requests, hangs, reports conflicts or is slow, all chunks still arrive, and the injector
+/// waits as long as the server's `Retry-After` says.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn inject_sick_apiserver() {

@@ -89,7 +89,7 @@ fn play(plays: Vec<Play>) {
 }
 
 impl Row {
-    /// Whether the mistake needs the output of `init`, or a gate. `operator_webhooks` tests these mistakes.
+    /// Whether the mistake needs the output of `init`, or a gate. The module `operator_webhooks` tests such mistakes.
     fn is_of_webhooks(&self) -> bool {
         self.broken.iter().any(|budget| budget.starts_with("admission.") || budget == "gate")
     }

@@ -190,7 +190,7 @@ fn nightly_those_of_an_operator_are_right_directly_and_through_a_real_server() {
     }
 }
 
-/// A gate in which every review is refused would compare nothing. So it ends with a message.
+/// A gate in which every review is refused would compare nothing. So such a gate ends with a message.
 #[test]
 #[ignore = "slow"]
 fn a_gate_of_denials_is_refused() {

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::support;
 
-/// Number of runs at the same time. Each is a harness and a client, which sleep most of the time.
+/// Number of runs at the same time. Each run is a harness and a client, which sleep most of the time.
 const AT_ONCE: usize = 20;
 /// Maximum number of times that one run may report that the machine stood still. After that the test fails, because the
 /// machine is too busy.

@@ -31,7 +31,7 @@ fn the_example_watchers_pass() {
     });
 }
 
-/// A program without the named bug must refuse to run. Otherwise its pass would be false.
+/// A program without the named bug must refuse to run. Otherwise a run with the bug would pass without having the bug.
 #[test]
 #[ignore = "slow"]
 fn a_clean_program_refuses_a_plant() {

@@ -47,7 +47,7 @@ pub enum Error {
 /// The verdict of the ledger, with Longhaul's output.
 #[derive(Debug, Clone)]
 pub struct Verdict {
-    /// Exit code: 0 pass, 1 fail, 2 undecided because a fault hit nothing. Other codes are errors of Longhaul.
+    /// Exit code: 0 pass, 1 fail, 2 undecided because a fault hit nothing. Other exit codes are errors of Longhaul.
     pub code: i32,
     /// The output of Longhaul.
     pub lines: Vec<String>,
@@ -138,7 +138,7 @@ impl Fault {
         self.with("resource", resource)
     }
 
-    /// Sets any other key of the fault; docs/faults.md lists the keys. The value is YAML.
+    /// Sets any other key of the fault to a YAML value; docs/faults.md lists the keys.
     #[must_use]
     pub fn with(mut self, key: &str, value: &str) -> Self {
         // Writing to a string cannot fail.

@@ -29,7 +29,7 @@ const DOUBLES_MAX: usize = 256;
 const FOLLOWED_MAX: usize = 1_000;
 const RESUMED_AFTER: Duration = Duration::from_secs(1);
 
-/// Everything that mistakes keep. Clones share it.
+/// All data that mistakes keep. Clones of this value share the data.
 #[derive(Clone, Default)]
 pub struct Growth(Arc<Mutex<Kept>>);
 

@@ -28,8 +28,8 @@ const CEILING: usize = 10;
 /// `keeps-old-continue`: how often the same page is requested before the client gives up.
 const SAME_PAGE: usize = 3;
 const SAME_PAGE_PAUSE: Duration = Duration::from_millis(100);
-/// `list-held-twice`: number of copies of a list. There are more than two, so that a few thousand objects show an
-/// effect that real clients show at a hundred thousand.
+/// `list-held-twice`: number of copies of a list. The client keeps more than two copies, so that a few thousand objects
+/// show an effect that real clients show at a hundred thousand.
 const COPIES: usize = 8;
 
 /// All objects of a list at one revision.
@@ -62,7 +62,7 @@ pub async fn list(
     }
 }
 
-/// One attempt to list. The error says whether a page after the first one failed.
+/// Requests all pages of a list once. The error says whether a page after the first one failed.
 async fn attempt(
     wire: &Wire,
     path: &str,

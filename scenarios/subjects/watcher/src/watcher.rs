@@ -22,7 +22,8 @@ const DEFAULT_RESOURCE: &str = "packages.longhaul.dev/v1alpha1";
 /// `timeoutSeconds` of each watch. A watch that is silent for longer is dead, even if its connection looks open.
 const WATCH_ENDS_AFTER_S: u64 = 15;
 const SILENCE_MAX: Duration = Duration::from_secs(20);
-/// The first pause after a failure, and the longest pause. Pauses double. `Retry-After` can make a pause longer.
+/// The first pause after a failure, and the longest pause. Each pause is twice as long as the one before. `Retry-After`
+/// can make a pause longer.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// Longest line in bytes. Objects are at most 1.5 MiB, so a longer line is not an event.

@@ -14,8 +14,8 @@ use crate::plays::{Seen, play_all, stalled};
 use crate::support::{findings, program, soak};
 
 const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/library/bugs");
-/// Faults that are left out. A restored store changes counts back, which is no mistake of an answer. The test patches
-/// nothing. The watch begins with a list, not with initial events.
+/// Faults that are left out. A restored store changes counts back, which is no mistake of an answer. The test sends no
+/// patches. The watch begins with a list, not with initial events.
 const OTHER: [&str; 4] = ["rewind", "patch", "initial-end-held", "initial-end-missing"];
 /// Number of Deployments.
 const DEPLOYMENTS: u64 = 40;

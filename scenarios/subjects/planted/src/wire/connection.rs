@@ -164,7 +164,7 @@ async fn two(stream: TlsStream<TcpStream>, mistakes: &Mistakes) -> Result<Two, T
     Ok(Two { sender, state: Arc::new(state) })
 }
 
-/// Moves the connection's bytes until it ends or a ping is not answered. All its streams then fail.
+/// Moves the connection's bytes until it ends or a ping is not answered. All streams of the connection then fail.
 async fn drive(mut connection: h2::client::Connection<TlsStream<TcpStream>, Bytes>, pings: bool) {
     let pong = connection.ping_pong();
     let silence = async {
