@@ -1,6 +1,6 @@
 //! The cost of the service's webhook beside the least cost of any webhook: `cargo xtask bench admission`.
 //!
-//! This module owns the order of the measurements. Each webhook is a separate process on a processor of its own. The
+//! This module defines the order of the measurements. Each webhook is a separate process on a processor of its own. The
 //! benchmark's process is the client and the image registry of all webhooks, and sends all of them the same bytes.
 
 mod digester;

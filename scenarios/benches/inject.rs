@@ -15,8 +15,8 @@ use anyhow::Result;
 use crate::kit::apiserver::ApiServer;
 use crate::kit::report::{Report, Samples, median};
 
-/// Limit of bytes sent in addition to the payload, in percent of it. Base64 adds a third; the rest are names, digests,
-/// HTTP heads and TLS.
+/// Limit of the bytes that are sent in addition to the payload, in percent of the payload's size. Base64 adds a third;
+/// the rest are names, digests, HTTP heads and TLS.
 const OVERHEAD_PCT: f64 = 40.0;
 /// Required rate of an assembly, in percent of the rate of SHA-256 alone on one core.
 const OF_SHA_PCT: f64 = 50.0;
@@ -30,7 +30,7 @@ const PEAK_MB: f64 = 6.0;
 #[derive(clap::Args)]
 pub(crate) struct Arguments {}
 
-/// Sizes and number of rounds.
+/// Sizes of the payloads, and number of rounds.
 struct Effort {
     rounds: usize,
     /// Megabytes sent to the API servers. The etcd of a real API server holds 2 GiB, and deleted objects count until

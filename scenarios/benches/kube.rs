@@ -1,6 +1,6 @@
 //! The cost of the mock API server beside that of a real kube-apiserver: `cargo xtask bench kube`.
 //!
-//! This module owns the order of the measurements. Each server is a separate process, and the mock has its usual
+//! This module defines the order of the measurements. Each server is a separate process, and the mock has its usual
 //! settings. The benchmark's process is the client of both servers, over TLS, with the same code and the same bytes.
 
 mod figures;

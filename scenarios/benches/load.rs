@@ -1,7 +1,7 @@
 //! Longhaul's load generator beside wrk, h2load, hey, ab and oha: `cargo xtask bench load`.
 //!
-//! This module owns the order of the measurements. One hyper TLS server and every generator are separate processes. The
-//! CPU time of a generator is what the kernel counts for ended child processes.
+//! This module defines the order of the measurements. One hyper TLS server and every generator are separate processes.
+//! The CPU time of a generator is the kernel's count for ended child processes.
 
 mod honesty;
 pub(crate) mod ours;

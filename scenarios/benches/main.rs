@@ -1,9 +1,9 @@
 //! `cargo xtask bench admission`, `inject`, `kube`, `load` and `replicas`: the cost of one program of Longhaul beside
 //! the least possible cost, or beside the cost of alternatives.
 //!
-//! This module owns the command line and runs the requested benchmark; `kit` has the shared code. Measured programs are
-//! separate processes. The benchmark's process is their client and runs the servers that they need. `cargo test`
-//! measures nothing here.
+//! This module parses the command line and runs the requested benchmark; `kit` has the code that all benchmarks share.
+//! Measured programs are separate processes. The benchmark's process is their client and runs the servers that they
+//! need. `cargo test` measures nothing here.
 
 mod admission;
 mod inject;

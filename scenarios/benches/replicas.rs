@@ -3,7 +3,7 @@
 //! Three servers answer the same request over TLS 1.3 with client certificates. The first is the service, and the
 //! second a plain hyper server that answers a constant (the floor). With a Go toolchain there is a third: a minimal Go
 //! server with client-go's informer and net/http (`go/main.go`). Each server is a separate process; the benchmark's
-//! process is the API server and the client of all.
+//! process is the API server and the client of all three servers.
 
 mod client;
 mod subject;
@@ -22,7 +22,7 @@ use world::World;
 const CONNECTIONS: usize = 16;
 /// Required answers per second of the service, in percent of those of the plain server.
 const OF_THE_FLOOR_PCT: f64 = 80.0;
-/// Deployments, and the allowed resident memory of the service in MiB.
+/// Number of Deployments, and the allowed resident memory of the service in MiB with this many.
 const SIZES: [(u32, f64); 2] = [(10_000, 20.0), (100_000, 120.0)];
 /// Writes per second by other clients while replica counts are read.
 const UPDATES_PER_SECOND: u32 = 1000;
@@ -74,8 +74,8 @@ pub(crate) async fn measure(arguments: &Arguments, quick: bool, report: &mut Rep
     Ok(())
 }
 
-/// Measures answers per second and their times, server by server in turn; TLS handshakes; and reads while other clients
-/// write.
+/// Measures answers per second and their times, server by server in turn. Then measures TLS handshakes, and reads while
+/// other clients write.
 async fn speed(world: &World, subjects: &[Subject], effort: Effort, report: &mut Report) -> Result<()> {
     let mut samples = Samples::none();
     for _ in 0..effort.rounds {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""An example subject: watches one resource and tells the witness every change it saw. Made to be copied.
+"""An example subject to copy: watches one resource and reports every change that it saw to the witness.
 
-List, then watch from the list's version; after 410 list again and report the difference; never wait for ever.
-KUBECONFIG says where the API server is, LONGHAUL_WITNESS_URL where to report, LONGHAUL_WATCH what to
-watch (of several resources the first).
+The program lists, and then watches from the list's version. After 410 it lists again and reports the differences. It never
+waits without a time limit. KUBECONFIG names the API server, LONGHAUL_WITNESS_URL the receiver of reports, and LONGHAUL_WATCH
+the watched resource (of several resources, the first one is watched).
 Needs Python 3.9 or newer and nothing else.
 """
 
@@ -17,7 +17,7 @@ import time
 import urllib.error
 import urllib.request
 
-# The server ends each watch after so long, so a stream that says nothing for longer is dead, however open it looks.
+# The server ends each watch after this time. A stream that is silent for longer is dead, even if its connection looks open.
 WATCH_ENDS_AFTER_S = 15
 SILENCE_MAX_S = 20
 PAUSE_MIN_S, PAUSE_MAX_S = 0.2, 10.0
@@ -25,7 +25,7 @@ REPORT_TRIES = 10
 
 
 class Gone(Exception):
-    """The version is too old: only a list can say what happened."""
+    """The version is too old: only a list can show the present state."""
 
 
 class Api:
@@ -36,7 +36,7 @@ class Api:
             config = file.read()
 
         def field(name, default=None):
-            # A plain or quoted value, or one that a YAML writer folded onto the next line.
+            # A plain or quoted value, or a value that a YAML writer put onto the next line.
             found = re.search(rf'"?\b{name}"?\s*:\s*(?:[>|]-?\s+)?"?([^"\s,}}]+)', config)
             if not found and default is not None:
                 return default
@@ -45,7 +45,7 @@ class Api:
             return found.group(1)
 
         self.server = field("server").rstrip("/")
-        # A token in a file may be replaced at any time, so the file is read for every request.
+        # A token file may be replaced at any time, so the file is read for every request.
         self.token_file = os.path.join(os.path.dirname(path), field("tokenFile", ""))
         self.token = field("token", "") if not field("tokenFile", "") else ""
         self.tls = ssl.create_default_context(cadata=base64.b64decode(field("certificate-authority-data")).decode())
@@ -96,14 +96,14 @@ class Watcher:
                 if isinstance(error, urllib.error.HTTPError) and (error.headers.get("Retry-After") or "").isdigit():
                     retry_after_s = float(error.headers["Retry-After"])
             self.post()
-            # A quiet watch that the server ended is no trouble; one that ends at once must not become a hot loop.
+            # If the server ends a quiet watch, that is no failure. A watch that ends at once must not become a hot loop.
             progressed = self.version != before or time.monotonic() - began > 1
             pause_s = PAUSE_MIN_S if progressed else min(pause_s * 2, PAUSE_MAX_S)
             if failed or not progressed:
                 time.sleep(max(pause_s, retry_after_s))
 
     def list(self):
-        """Without a resourceVersion in the request the answer is never older than what was seen before."""
+        """Lists all objects. The request has no resourceVersion, so the answer is never older than earlier answers."""
         items, more = [], ""
         while True:
             with self.api.open(f"{self.path}?limit=500&continue={more}", SILENCE_MAX_S) as answer:
@@ -148,7 +148,7 @@ class Watcher:
         self.report(metadata, "modified" if before else "added")
 
     def deleted(self, metadata):
-        """A deletion that only a list showed has no version of its own; the last known one stands for it."""
+        """Records a deletion. A deletion that only a list shows has no version; the last known version is used."""
         if self.known.pop(metadata["uid"], None):
             self.report(metadata, "deleted")
 
@@ -157,7 +157,7 @@ class Watcher:
         self.lines.append(json.dumps({"resource": self.resource, **line, "change": change}))
 
     def post(self):
-        """Reports all lines, in order. Who cannot report must not go on as if nothing were wrong."""
+        """Reports all lines in order. If that fails, the program must not continue as if nothing were wrong."""
         if not self.lines:
             return
         body = ("\n".join(self.lines) + "\n").encode()

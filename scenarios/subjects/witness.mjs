@@ -1,31 +1,31 @@
-// What every JavaScript adapter needs: which resources to watch, and how to tell the witness what the client told.
-// Made to be copied. Nothing here retries, compares or repairs what a client says.
+// Functions for the JavaScript adapters: which resources to watch, and how to report the client's events to the witness.
+// Made to be copied. Nothing here retries, compares or repairs the client's events.
 
-// Most lines that wait for the witness. Who cannot report must not go on as if nothing were wrong.
+// Maximum number of lines that wait for the witness. With more, the program ends, because it must not go on unreported.
 const WAITING_MAX = 100_000;
 const CHANGES = { ADDED: "added", MODIFIED: "modified", DELETED: "deleted" };
 
-/** `LONGHAUL_WATCH` as objects; the first one is judged, the others are only watched. */
+/** `LONGHAUL_WATCH` as objects; the first resource is judged, the others are only watched. */
 export const resources = (process.env.LONGHAUL_WATCH ?? "packages.longhaul.dev/v1alpha1").split(",").map((text) => {
   const [name, version] = text.split("/");
   const [plural, ...group] = name.split(".");
   return { plural, group: group.join("."), version };
 });
-/** Empty means all namespaces. */
+/** The namespace to watch; empty means all namespaces. */
 export const namespace = process.env.LONGHAUL_NAMESPACE ?? "";
 
-/** Where the collection of a resource is served. */
+/** The path of a resource's collection. */
 export function path({ plural, group, version }) {
   const root = group ? `/apis/${group}/${version}` : `/api/${version}`;
   return namespace ? `${root}/namespaces/${namespace}/${plural}` : `${root}/${plural}`;
 }
 
-/** A number from the environment; `undefined` leaves the client its default. */
+/** A number from the environment; with `undefined` the client uses its default. */
 export const number = (name) => (process.env[name] ? Number(process.env[name]) : undefined);
 
-/** What a row wants a handler to take with every other modification of an object, the first one included, in ms. */
+/** Milliseconds that a handler takes for the first, third, fifth, … modification of an object, as the scenario requests. */
 const SLOW_MS = (number("LONGHAUL_HANDLER_S") ?? 0) * 1000;
-// Modifications of each object so far, where that matters; such a row has a few objects.
+// Number of modifications of each object so far. Used only with a slow handler; such scenarios have few objects.
 const modified = new Map();
 
 async function slowly(object, phase) {
@@ -35,13 +35,13 @@ async function slowly(object, phase) {
   report(object, phase);
 }
 
-/** The handler of every adapter: it reports when its work is done. Only a slow one is asynchronous. */
+/** The handler of every adapter: it works, then reports. Only a slow handler is asynchronous. */
 export const handle = (object, phase) => (SLOW_MS > 0 ? slowly(object, phase) : report(object, phase));
 
 let waiting = [];
 let posting = false;
 
-/** Tells the witness of one call of a handler. What is no event of an object (a Status) is told as the change of one without a uid. */
+/** Reports one call of a handler. A call without an object (a Status) is reported as a change of an object without a uid. */
 function report(object, phase) {
   const { uid = "", resourceVersion = "" } = object?.metadata ?? {};
   const change = CHANGES[phase] ?? "modified";

@@ -1,6 +1,6 @@
-"""What the Python adapters need: which resources to watch, and how to tell the witness what the client told.
+"""Functions for the Python adapters: which resources to watch, and how to report the client's events to the witness.
 
-Made to be copied. Nothing here retries, compares or repairs what a client says.
+Made to be copied. Nothing here retries, compares or repairs the client's events.
 """
 
 import collections
@@ -12,7 +12,7 @@ CHANGES = {"ADDED": "added", "MODIFIED": "modified", "DELETED": "deleted"}
 
 
 def resources():
-    """LONGHAUL_WATCH as (group, version, plural); the first one is judged, the others are only watched."""
+    """LONGHAUL_WATCH as (group, version, plural); the first resource is judged, the others are only watched."""
     found = []
     for text in os.environ.get("LONGHAUL_WATCH", "packages.longhaul.dev/v1alpha1").split(","):
         name, version = text.split("/")
@@ -25,7 +25,7 @@ MODIFIED = collections.Counter()
 
 
 def slow_s(item, event):
-    """How long the handler is to take with this event: what a row wants, for every other modification of an object."""
+    """Seconds that the handler takes for this event: LONGHAUL_HANDLER_S for every other modification of an object."""
     if event != "MODIFIED" or "LONGHAUL_HANDLER_S" not in os.environ:
         return 0
     uid = item["metadata"]["uid"]
@@ -34,7 +34,7 @@ def slow_s(item, event):
 
 
 def report(item, event):
-    """Reports one event; a witness that cannot be reached ends the program."""
+    """Reports one event. If the witness cannot be reached, the program ends."""
     metadata = item.get("metadata", {})
     line = {
         "uid": metadata.get("uid") or f"{event}-{item.get('code', '')}",

@@ -1,8 +1,8 @@
 //! k8s-digester's webhook for comparison. k8s-digester is built from its Go module if there is a Go toolchain.
 //!
 //! The webhook runs as in its own manifests, except where the manifests need a cluster. Certificates come from files,
-//! and the offline mode prevents the lookup of pull secrets at an API server. This setup needs the least work for a
-//! review.
+//! and the offline mode prevents the lookup of pull secrets at an API server. With files and offline mode, k8s-digester
+//! has the least work for a review.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

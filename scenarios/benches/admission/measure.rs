@@ -1,8 +1,8 @@
 //! Throughput, CPU time and latency of each measured webhook, in turn.
 //!
-//! This module owns the amount of load. Each round begins with another webhook, so that no webhook always follows the
-//! same other webhook. Only measurements of the same round are compared, because a machine that slows down slows all
-//! webhooks.
+//! This module defines how much load each webhook gets. Each round of measurements begins with another webhook, so that
+//! the order of the webhooks differs between rounds. Only measurements of the same round are compared, because a
+//! machine that slows down slows all webhooks.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -33,13 +33,14 @@ const PACED_PER_SECOND: f64 = 1000.0;
 /// metric's bucket.
 const P99_MAX_S: f64 = 0.001;
 const P99: f64 = 0.99;
-/// The required share of the throughput of the plain hyper server, and below it the share that is aimed for.
+/// The required ratio of the service's throughput to that of the plain hyper server. The next constant is the ratio
+/// that is aimed for.
 const SHARE_MIN: f64 = 0.70;
 const SHARE_AIM: f64 = 0.85;
 /// The required multiple of k8s-digester's reviews per CPU second.
 const DIGESTER_MIN: f64 = 3.0;
 
-/// Number of rounds, and lengths of one closed-loop window and of one latency measurement.
+/// Number of rounds, length of one closed-loop window, and length of one latency measurement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
     pub(crate) rounds: usize,

@@ -9,10 +9,10 @@ use serde_json::json;
 use crate::admission::subject::{Subject, World};
 use crate::kit::report::Report;
 
-/// Number of connections, and the service's allowed resident memory in MiB with this many.
+/// Number of connections, and the service's allowed resident memory in MiB with that number.
 const STEPS: [(usize, f64); 2] = [(100, 30.0), (1000, 60.0)];
-/// Limit of open files. A connection is an open file of both the benchmark and the webhook; some more are needed
-/// besides.
+/// Limit of open files of the benchmark and of the webhook. Each connection needs one open file in both processes; some
+/// more are needed besides.
 pub(crate) const DESCRIPTORS: u64 = 1200;
 /// Duration of the load with each number of connections.
 const AT_WORK: Duration = Duration::from_secs(4);

@@ -22,7 +22,8 @@ pub(super) const PATH: &str = "/mutate";
 const START_LIMIT: Duration = Duration::from_secs(30);
 /// Number of threads of the plain hyper server, as many as the service has on its processor.
 const FLOOR_THREADS: usize = 1;
-/// Number of images in the registry. One in ten is missing there on purpose; the benchmark needs eight that exist.
+/// Number of images in the registry. One image in ten is missing on purpose; the benchmark needs eight images that
+/// exist.
 const IMAGES: usize = 20;
 const SEED: u64 = 7;
 
@@ -108,7 +109,7 @@ pub(crate) async fn service(world: &World, cores: &Cores) -> Result<Subject> {
     configured(world, cores, "admission", &json!({"resolve": {"registries": registries}})).await
 }
 
-/// Starts the service in this role. `sections` are added to the configuration that every measurement uses.
+/// Starts the service with the role `role`. `sections` are added to the configuration that every measurement uses.
 pub(crate) async fn configured(world: &World, cores: &Cores, role: &str, sections: &Value) -> Result<Subject> {
     let (address, health) = (free()?, free()?);
     let mut config = json!({

@@ -1,7 +1,7 @@
 //! The cost of verifying signatures: `cargo xtask bench admission --verify`.
 //!
-//! This module owns the measurements and the required figures. Each measurement starts its own service, so that its
-//! caches are empty. The registry counts the requests that it gets.
+//! This module defines the measurements and their required figures. Each measurement starts its own service, so that
+//! its caches are empty. The registry counts the requests that it gets.
 
 mod controller;
 mod cosign;
@@ -24,12 +24,14 @@ use crate::kit::cores::Cores;
 use crate::kit::report::{Report, median};
 use signed::Signed;
 
-/// Images of one kind that are requested one after the other, to measure registry requests and time of each.
+/// Number of images of one kind that are requested one after the other, to measure registry requests and time of each
+/// verification.
 const IN_TURN: usize = 20;
-/// To measure the rate: images of one kind that are requested at the same time, and the number of connections.
+/// For the rate of verifications: number of images of one kind that are requested at the same time, and number of
+/// connections.
 const AT_ONCE: (usize, usize) = (120, 16);
 /// Limit of registry requests for the first verification of an image that is signed by a key. The limit also holds for
-/// 500 simultaneous reviews of one image together.
+/// the sum of 500 simultaneous reviews of one image.
 const REQUESTS_MAX: u64 = 4;
 /// Number of simultaneous reviews of one image.
 const PARALLEL: usize = 500;
@@ -45,8 +47,8 @@ const MEMORY_IMAGES: usize = 300;
 const LOOK: Duration = Duration::from_millis(50);
 const DRAIN: Duration = Duration::from_secs(10);
 const SEED: u64 = 7;
-/// Allowed ratio of processor time: that of an unsigned image to that of the most expensive signature by a key. 1.1 is
-/// the difference between two equal measurements.
+/// Maximum ratio of the processor time for an unsigned image to that for the most expensive signature by a key. Two
+/// equal measurements differ by up to a factor of 1.1.
 const UNSIGNED_MAX: f64 = 1.1;
 
 /// The kinds of images that are verified with empty caches, with their names in the printed table.

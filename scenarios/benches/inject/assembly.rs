@@ -13,7 +13,7 @@ use tokio::process::Command;
 use super::payload::{Payload, noise};
 use crate::kit::process::beside;
 
-/// Time limit of an assembly: enough for a gigabyte on a slow disk.
+/// Time limit of the seed's assembly: enough for a payload of a gigabyte on a slow disk.
 const DEADLINE: Duration = Duration::from_mins(5);
 /// Size of the data that SHA-256 is measured on: larger than any processor cache.
 const HASHED_BYTES: usize = 128_000_000;
@@ -31,7 +31,7 @@ pub(crate) fn sha_mb_per_second() -> f64 {
     HASHED_BYTES as f64 / 1e6 / begun.elapsed().as_secs_f64()
 }
 
-/// Starts the seed on this payload and waits until it serves.
+/// Starts the seed on `payload` and waits until the seed serves.
 pub(crate) async fn assemble(payload: &Payload) -> Result<Assembled> {
     let out = payload.path("out");
     std::fs::create_dir(&out)?;

@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// The most bytes that the forwarder buffers at one time.
+/// Maximum number of bytes that the forwarder buffers for each direction of a connection.
 const CARRIED_BYTES: usize = 128 << 10;
 
 /// A listening port that forwards to a server. The port closes on drop.
@@ -41,7 +41,7 @@ impl Forwarder {
         Ok(Self { address, counts, _accepting: accepting })
     }
 
-    /// Bytes to the server and bytes from it, so far.
+    /// Number of bytes sent to the server and number received from it so far.
     pub(crate) fn bytes(&self) -> (u64, u64) {
         (self.counts.up.load(Ordering::Relaxed), self.counts.down.load(Ordering::Relaxed))
     }

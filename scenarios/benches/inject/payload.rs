@@ -18,7 +18,7 @@ const GROUP: usize = 32;
 /// Window size of the zstd compressor, as a power of two.
 const WINDOW_LOG: u32 = 18;
 const LEVEL: i32 = 3;
-/// Size of one layer.
+/// Size of one layer in bytes.
 const BLOB_BYTES: usize = 32_000_000;
 /// The name that a kubelet's atomic writer gives to the folder with a volume's files.
 const VERSION: &str = "..2024_01_01_00_00_00.000000001";
@@ -27,12 +27,12 @@ const VERSION: &str = "..2024_01_01_00_00_00.000000001";
 pub(crate) struct Payload {
     folder: tempfile::TempDir,
     pub(crate) index_sha256: String,
-    /// Size of all chunks.
+    /// Size of all chunks together, in bytes.
     pub(crate) bytes: u64,
 }
 
 impl Payload {
-    /// Creates a payload of this size and mounts it.
+    /// Creates a payload of `megabytes` and writes it into the folders that a kubelet would mount.
     pub(crate) fn mount(megabytes: usize) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let chunks = folder.path().join("chunks");

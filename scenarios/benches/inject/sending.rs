@@ -1,6 +1,6 @@
 //! Sends chunks into an API server, with the injector and as Zarf does.
 //!
-//! No node exists. The benchmark marks the seed's Pod as ready as soon as the Pod exists.
+//! The API server has no node. The benchmark marks the seed's Pod as ready as soon as the Pod exists.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -20,7 +20,7 @@ use crate::kit::apiserver::ApiServer;
 use crate::kit::client::{Client, Endpoint};
 use crate::kit::process::beside;
 
-/// The chunk size, both of the injector and when sending as Zarf does.
+/// Size in bytes of a chunk, both for the injector and for sending as Zarf does.
 const CHUNK_BYTES: usize = 512 << 10;
 /// Zarf's pause after each chunk (`src/pkg/cluster/injector.go`).
 const ZARF_PAUSE: Duration = Duration::from_millis(250);
@@ -46,7 +46,7 @@ pub(crate) struct Sent {
     up: f64,
     down: f64,
     sending: Duration,
-    /// Duration of the whole command.
+    /// Duration of the whole command `inject apply`, or of sending all chunks as Zarf does.
     pub(crate) whole: Duration,
     pub(crate) clean: Duration,
 }

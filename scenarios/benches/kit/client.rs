@@ -20,7 +20,7 @@ use tokio_rustls::TlsConnector;
 const DEADLINE: Duration = Duration::from_mins(2);
 /// Read buffer of a connection: two TLS records. The size matters because ten thousand connections may be open.
 const BUFFER_BYTES_MAX: usize = 32 << 10;
-/// The most bytes of an error answer's body that are shown.
+/// Maximum number of bytes of an error answer's body that are shown.
 const ERROR_BYTES_MAX: usize = 300;
 
 /// The address of a server, and the client's TLS settings and token.
@@ -50,7 +50,7 @@ impl Endpoint {
         Ok(Self { address, tls, token: token.into() })
     }
 
-    /// The same endpoint over HTTP/2.
+    /// This endpoint with HTTP/2 instead of HTTP/1.1.
     pub(crate) fn http2(&self) -> Self {
         let mut tls = rustls::ClientConfig::clone(&self.tls);
         tls.alpn_protocols = vec![b"h2".to_vec()];
@@ -80,7 +80,7 @@ impl Endpoint {
 }
 
 impl Client {
-    /// Another client on the same connection. Only HTTP/2 allows this.
+    /// Another client on the same connection. Only HTTP/2 allows several clients on one connection.
     pub(crate) fn another(&self) -> Result<Self> {
         let Sender::Http2(send) = &self.send else { anyhow::bail!("the server does not speak HTTP/2") };
         Ok(Self { send: Sender::Http2(send.clone()), token: Arc::clone(&self.token) })

@@ -31,12 +31,13 @@ const AFTER_UID: &[u8] = br#"","allowed":true}}"#;
 /// The constant answer to a request for a Deployment's replica count.
 const COUNT: &[u8] = br#"{"namespace":"bench","name":"deployment-000000","replicaCount":3}"#;
 
-/// A freeze begins whenever the clock's milliseconds are a multiple of this.
+/// Interval between the beginnings of two freezes, in milliseconds. A freeze begins whenever the clock's milliseconds
+/// are a multiple of this constant.
 pub(crate) const PERIOD_MS: u64 = 10_000;
-/// Duration of a freeze.
+/// Duration of a freeze in milliseconds.
 pub(crate) const FREEZE_MS: u64 = 2_000;
 pub(crate) const FREEZE_PATH: &str = "/freeze";
-/// The most streams of an HTTP/2 connection: some hundred requests wait during a freeze.
+/// Maximum number of streams of an HTTP/2 connection, because some hundred requests wait during a freeze.
 const STREAMS_MAX: u32 = 2_000;
 
 /// Listening address, files and threads of the server.

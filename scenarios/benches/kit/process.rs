@@ -12,7 +12,7 @@ use procfs::process::Process;
 /// Interval between two checks whether a process is ready.
 const START_LOOK: Duration = Duration::from_millis(50);
 
-/// The processes that are measured together. Dropping this value does not end them.
+/// The processes that are measured together. Dropping this value does not end the processes.
 pub(crate) struct Measured(Vec<Process>);
 
 /// A process that the benchmark started, and that ends on drop.
@@ -53,7 +53,7 @@ impl Measured {
 }
 
 impl Running {
-    /// Waits until a process that was just started is ready.
+    /// Waits until the process `child`, which was just started, is ready.
     pub(crate) async fn start(
         name: &str,
         child: Child,

@@ -29,7 +29,7 @@ impl Report {
         self.lines.push((text, "skipped"));
     }
 
-    /// Adds an aim. An aim never changes the exit code.
+    /// Adds a figure that is aimed for, and whether it was reached. Such an aim never changes the exit code.
     pub(crate) fn note(&mut self, text: String, met: bool) {
         self.lines.push((text, if met { "reached" } else { "aim" }));
     }

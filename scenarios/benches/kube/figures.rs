@@ -9,9 +9,10 @@ pub(crate) enum Figure {
     RestMemory,
     CreateCpu,
     UpdateCpu,
-    /// Answers per second.
+    /// Answers to updates per second.
     UpdateRate,
-    /// CPU per event, by number of watchers. Each connection sends its next write as soon as it has an answer.
+    /// The server's CPU time per event, by number of watchers. Each connection sends its next write as soon as it has
+    /// an answer.
     EventCpu(usize),
     /// Time of a list, by number of objects.
     ListTime(usize),
@@ -24,8 +25,8 @@ pub(crate) enum Figure {
     WatcherMemory(usize),
     /// Memory of the whole server while this many watchers receive events.
     LoadMemory(usize),
-    /// Answers per second, CPU, and the watcher's delay, with one watcher and with writes as fast as the server
-    /// answers.
+    /// Answers to updates per second, with one watcher and with writes as fast as the server answers. The next figures
+    /// are CPU and the watcher's delay.
     FloodRate,
     FloodCpu,
     FloodLag,
@@ -34,7 +35,8 @@ pub(crate) enum Figure {
     ToldAll(usize),
     /// Memory of the whole server with this many objects of 10 KiB, as a share of the objects' size in a list.
     ObjectsMemory(usize),
-    /// The longest time of a small read: alone, and while this many objects are listed.
+    /// The longest time of a small read without other requests. The next figure is the time while this many objects are
+    /// listed.
     ReadAlone,
     ReadBeside(usize),
     /// The time within which 99 of 100 events reach this many watchers: alone, beside a watch that is never read, and
@@ -56,7 +58,7 @@ pub(crate) struct Row {
 /// The limit of a figure of the mock.
 #[derive(Clone, Copy)]
 pub(crate) enum Limit {
-    /// Without a limit.
+    /// The figure has no limit.
     Free,
     /// At most [`CPU_PART_MAX`] of the real server's value. The processor's current speed changes both values, so that
     /// the mock's value alone says nothing.
@@ -68,7 +70,7 @@ pub(crate) enum Limit {
 
 /// The largest allowed ratio of the mock's CPU time to that of a real server with its etcd, in the same run.
 pub(crate) const CPU_PART_MAX: f64 = 1.0 / 20.0;
-/// The most memory of an idle watch on a connection of its own, in KiB.
+/// Maximum memory of an idle watch on a connection of its own, in KiB.
 const IDLE: Limit = Limit::AtMost(25.0);
 /// Limits of memory: a tenth of the measured memory of kube-apiserver 1.36 without etcd, on the machine of the
 /// requirement. kube-apiserver needed 745 KiB for a watcher that receives events, and 62 MiB for 5,000 objects of 1

@@ -1,6 +1,6 @@
 //! The time between sending a write and its arrival at the watchers.
 //!
-//! This module owns the sending times of the writes and a histogram of the watchers' delays. Each write carries its
+//! This module keeps the sending times of the writes and a histogram of the watchers' delays. Each write carries its
 //! number in its object.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +28,7 @@ pub(crate) struct Lags {
 pub(crate) struct Reading(Vec<u8>);
 
 impl Lags {
-    /// For `count` writes that are numbered from `first` on.
+    /// Keeps the times of `count` writes that are numbered from `first` on.
     pub fn of(first: usize, count: usize) -> Result<Self> {
         let sent_us = std::iter::repeat_with(AtomicU64::default).take(count).collect();
         let waited_us = Mutex::new(Histogram::new_with_max(WAITED_US_MAX, 3)?);

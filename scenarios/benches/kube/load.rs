@@ -1,7 +1,7 @@
 //! The load on a server: writes, either as fast as the server answers or at a rate, and lists.
 //!
-//! This module owns the objects and the writing connections. The mock and the real server get the same bytes from the
-//! same code.
+//! This module makes the objects and holds the writing connections. The mock and the real server get the same bytes
+//! from the same code.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,9 +16,9 @@ use crate::kit::client::{Client, Endpoint};
 
 /// Number of writing connections, each with one request at a time.
 pub(crate) const CONNECTIONS: usize = 16;
-/// Default size of a write's request body.
+/// Default size of a write's request body, in bytes.
 const OBJECT_BYTES: usize = 1024;
-/// Words that the names of settings in an object are made of.
+/// Words from which the names of settings in an object are made.
 const PARTS: &str = "cache cluster.peer http.server http.client log metrics pool queue storage.backend tls";
 const SETTINGS: &str = "backoff-max-ms batch-size certificate-fingerprint enabled endpoint expires-after-s idle-timeout-ms instances level limit-bytes \
                         max-connections name path refresh-interval-s retries seed shards threads token warm-up-s";
@@ -30,7 +30,7 @@ pub(crate) enum Write {
     Update,
 }
 
-/// How many writes are sent, and at which rate.
+/// Number of the writes that are sent, and their rate.
 #[derive(Clone, Default)]
 pub(crate) struct Course {
     pub count: usize,
@@ -124,8 +124,9 @@ impl Writers {
     }
 }
 
-/// A `ConfigMap` whose JSON has exactly this length. Its settings resemble those of applications: most objects have the
-/// same keys, with different values. So a server that compresses its objects saves as much as with real objects.
+/// A `ConfigMap` whose JSON has exactly this length. The settings in the `ConfigMap` resemble those of applications:
+/// most objects have the same keys, with different values. So a server that compresses its objects saves as much as
+/// with real objects.
 fn object(number: usize, write: usize, bytes: usize) -> Vec<u8> {
     let mut body = format!(
         r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"object-{number:06}"}},"data":{{"write":"{write:016}","settings":""#

@@ -1,7 +1,8 @@
 //! The measurements, one after the other, each alternating between the mock and the real server.
 //!
-//! This module owns the amounts of load and the subtractions. The cost of an event is the difference between equal
-//! writes with and without watchers. The CPU of a server without requests is subtracted from every CPU figure.
+//! This module defines the amounts of load, and subtracts the cost of everything that is not measured. The cost of an
+//! event is the difference between equal writes with and without watchers. The CPU of a server without requests is
+//! subtracted from every CPU figure.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,7 @@ pub(crate) const OBJECTS: usize = 160;
 /// The namespaces: one for updates and watches, and two for lists.
 pub(crate) const BUSY: &str = "bench-busy";
 const LISTED: [&str; 2] = ["bench-listed-small", "bench-listed-large"];
-/// Wait after a server's start. Until then a real server uses CPU without any request.
+/// Wait after a server's start, because a real server uses CPU for this time without any request.
 pub(crate) const SETTLING: Duration = Duration::from_secs(3);
 const IDLE_FOR: Duration = Duration::from_secs(2);
 /// After its watchers are closed, a server is checked up to 60 times, for 50 ms each, until it uses less than 2 % of a
@@ -30,7 +31,7 @@ const CLEARED_SHARE: f64 = 0.02;
 const WATCHERS_FOR_MEMORY: usize = 1000;
 const WRITES_FOR_MEMORY: usize = 200;
 
-/// Number of watchers, and number of writes per sample.
+/// Number of watchers in the measurements of events, and number of writes per sample.
 const EVENTS: [(usize, usize); 2] = [(MANY, 200), (100, 1000)];
 /// The largest number of watchers that a real server is measured with.
 pub(crate) const MANY: usize = 1000;
@@ -65,7 +66,7 @@ pub(crate) struct Effort {
     pub rounds: usize,
     /// Sizes of the two lists.
     pub list_objects: &'static [usize],
-    /// Every number of writes is divided by this.
+    /// Divisor of every number of writes, to shorten the benchmark.
     pub divisor: usize,
     /// Number of watchers in the measurement that runs only on the mock.
     pub crowd: usize,
@@ -175,7 +176,7 @@ impl Subject {
         Ok(())
     }
 
-    /// CPU of this many updates without watchers. The time is too short to compute the cost of one update.
+    /// CPU time of `writes` updates without watchers. The time is too short to compute the cost of one update.
     async fn window(&mut self, writes: usize) -> Result<f64> {
         let meter = self.meter()?;
         self.busy.flat_out(Write::Update, OBJECTS, writes).await?;

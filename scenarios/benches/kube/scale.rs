@@ -1,7 +1,7 @@
 //! The limits of a server: the `scale-…` measurements, which run only on request, because each takes minutes and much
 //! memory.
 //!
-//! This module owns the memory that each measurement needs, and the time limit.
+//! This module defines the memory that each measurement needs, and its time limit.
 
 mod objects;
 mod reader;
@@ -19,7 +19,7 @@ use super::measure::{Effort, Part, Subject, allow, say};
 /// objects a second.
 const LIMIT: Duration = Duration::from_mins(15);
 
-/// Needed memory in MiB: for the mock with the benchmark, and for a real server in addition.
+/// Memory in MiB that a measurement needs: for the mock with the benchmark, and in addition for a real server.
 const fn needed_mib(part: Part, effort: Effort) -> (usize, usize) {
     // A list of them in one piece takes several times their size in a real server.
     let objects_mib = effort.objects * objects::BYTES / (1 << 20);

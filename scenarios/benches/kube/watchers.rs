@@ -1,6 +1,7 @@
-//! Many watches over TLS that count their events. Each has its own connection, or is a stream of a shared one.
+//! Many watches over TLS that count their events. Each watch has its own connection, or is a stream of a shared
+//! connection.
 //!
-//! All watches share one counter. No event is kept.
+//! All watches share one counter of events. The benchmark keeps no event.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +16,7 @@ use tokio::task::JoinSet;
 use super::lags::{Lags, Reading};
 use crate::kit::client::{Client, Endpoint};
 
-/// The most TLS handshakes at a time.
+/// Maximum number of simultaneous TLS handshakes.
 const OPENING: usize = 32;
 /// Time without an event after which no further events are expected.
 const STANDSTILL: Duration = Duration::from_secs(10);
@@ -66,8 +67,8 @@ impl Watchers {
         Ok(Self { tasks, events })
     }
 
-    /// Waits until `expected` events have arrived since the start, or until no more arrive. Returns the number of
-    /// events.
+    /// Waits until `expected` events have arrived since the watches were opened, or until no more arrive. Returns the
+    /// number of events.
     pub async fn delivered(&mut self, expected: u64) -> Result<u64> {
         let (mut last, mut since) = (0, Instant::now());
         loop {
@@ -91,7 +92,7 @@ impl Watchers {
     }
 }
 
-/// Opens a connection and this many watches on it.
+/// Opens a connection and `streams` watches on it.
 async fn opened(to: &Endpoint, path: &str, streams: usize) -> Result<Vec<(Client, Incoming)>> {
     let mut clients = vec![to.connect().await?];
     for _ in 1..streams {

@@ -19,7 +19,7 @@ use crate::kit::report::Report;
 const PER_SECOND: f64 = 200.0;
 /// The largest allowed relative difference between a reported and the true latency.
 const ERROR_MAX: f64 = 0.02;
-/// Number of connections of closed loops.
+/// Number of connections of generators that send in a closed loop.
 const CONNECTIONS: usize = 16;
 /// Requests per second of the lateness measurement.
 const LATENESS_PER_SECOND: f64 = 1000.0;

@@ -82,7 +82,7 @@ pub(crate) fn plan(per_second: f64, seconds: f64, poisson: bool, threads: u32, h
     Ok(loadgen::admission::bench::plan_of_one(&config, SEED, Duration::from_secs_f64(seconds), BODY_BYTES)?)
 }
 
-/// The main function of a generator process.
+/// Runs the generator process: parses its task, sends the load and prints the result.
 pub(crate) fn generate(task: &str) -> Result<()> {
     let task: Task = serde_json::from_str(task)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -1,6 +1,6 @@
 //! The server that all generators call: a plain one in a separate process (`kit/floor.rs`). At the path
 //! [`floor::FREEZE_PATH`] it holds every answer during the first two seconds of each ten seconds of the clock. So the
-//! server's true latency can be computed.
+//! benchmark can compute the true latency of each answer.
 
 use std::net::{SocketAddr, TcpStream};
 use std::process::Stdio;

@@ -17,9 +17,9 @@ const ROUNDS: usize = 3;
 const SECONDS: u32 = 3;
 const PATH: &str = "/mutate";
 
-/// Numbers of requests between which the generator's memory must not grow.
+/// Numbers of sent requests at which the generator's memory is read. Between the two readings the memory must not grow.
 const MARKS: [u64; 2] = [1_000_000, 10_000_000];
-/// The allowed growth of memory.
+/// Allowed growth in bytes of the generator's memory between the two readings.
 const GROWTH_MAX_BYTES: u64 = 1 << 20;
 
 /// Measures the highest rates on one and on two threads, over HTTP/1.1 and HTTP/2.

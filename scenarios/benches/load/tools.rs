@@ -24,7 +24,7 @@ pub(crate) fn can(tool: Tool, http2: bool, threads: u32) -> bool {
     }
 }
 
-/// The result of one closed-loop run.
+/// The result of one tool's run in a closed loop.
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
     pub(crate) per_second: f64,
@@ -46,7 +46,7 @@ pub(crate) struct Loop<'a> {
     pub(crate) path: &'a str,
     pub(crate) http2: bool,
     pub(crate) threads: u32,
-    /// Connections of all threads together; with HTTP/2, streams.
+    /// Number of connections of all threads together; with HTTP/2, number of streams.
     pub(crate) connections: usize,
     pub(crate) seconds: u32,
 }

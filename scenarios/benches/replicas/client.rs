@@ -41,7 +41,7 @@ impl Caller {
         matches!(tokio::time::timeout(Duration::from_secs(5), asked).await, Ok(Ok(times)) if !times.is_empty())
     }
 
-    /// Requests replica counts over this many connections, for this long.
+    /// Requests replica counts over `connections` connections for the time `window`.
     pub(crate) async fn read(&self, connections: usize, window: Duration) -> Result<Reading> {
         let begun = Instant::now();
         let mut tasks = JoinSet::new();

@@ -14,11 +14,11 @@ use crate::kit::process::{Running, beside, free};
 
 /// Time limit of a start. On a small machine the service needs a while to list 100,000 Deployments.
 const START_LIMIT: Duration = Duration::from_mins(2);
-/// Wait after the list, until the service has released its buffers.
+/// Wait after the service's first list, until it has released its buffers.
 const SETTLE: Duration = Duration::from_secs(15);
 /// Number of threads of the plain server, as many as the service has.
 const FLOOR_THREADS: usize = 2;
-/// The Go server. All servers give the same answer, the only one that the plain server can give.
+/// The Go server. All three servers give the same answer, because the plain server can give only one.
 const GO_SOURCE: &str = include_str!("go/main.go");
 const GO_MODULE: &str = include_str!("go/go.mod");
 

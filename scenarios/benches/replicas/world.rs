@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::kit::apiserver::ApiServer;
 
-/// Number of connections that create the Deployments and that write later.
+/// Number of connections that create the Deployments and later write replica counts.
 const WRITERS: usize = 16;
 /// The namespace of the Deployments.
 pub(crate) const NAMESPACE: &str = "bench";

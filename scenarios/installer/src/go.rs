@@ -6,7 +6,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The most files of a module's folder that are read to detect a change. Longhaul's own programs have fewer.
+/// Maximum number of files in a module's folder that are read to detect a change. Longhaul's own programs have fewer.
 const FILES_MAX: usize = 1000;
 
 /// The reason why a Go program could not be built.

@@ -1,10 +1,9 @@
 //! Client packages of other languages, and Longhaul's own programs in Go and Java, installed once into the user's cache
 //! folder.
 //!
-//! This crate owns the cache folders `longhaul/clients` and `longhaul/java`, and in `longhaul/go` the programs built
+//! This crate writes the cache folders `longhaul/clients` and `longhaul/java`, and in `longhaul/go` the programs built
 //! from shipped source. Lock files name every package with its version, and npm's with a digest, so that a run stays
 //! repeatable. A failed installation never fails a run: the caller prints `skipped: needs …`.
-//! `skipped: needs …`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,7 +22,7 @@ pub use go::{GoError, go_module, go_program};
 pub use java::{JavaProgram, java_program};
 pub use packages::{PACKAGES, Package, package};
 
-/// Time limit of an installation. After it the registry counts as unreachable.
+/// Time limit of an installation. After this time the package registry counts as unreachable.
 const INSTALL_PATIENCE: Duration = Duration::from_mins(4);
 /// The lowest version of Node.js that `undici` 8 supports. Every JavaScript client here depends on `undici`.
 const NODE_MIN: (u32, u32) = (22, 19);
@@ -51,7 +50,7 @@ pub enum Missing {
     Python,
     #[error("{registry} package {name} {version}")]
     Package {
-        /// The usual name of the registry, for messages.
+        /// The usual name of the package registry, for messages.
         registry: &'static str,
         /// The package's name in the registry.
         name: &'static str,
@@ -169,8 +168,8 @@ pub fn cache() -> Result<PathBuf, Missing> {
     Ok(cache.ok_or(Missing::Home)?.join("longhaul"))
 }
 
-/// Installs into a temporary folder and renames that folder at the end. So a half-finished installation is never used,
-/// and two test runs do not disturb each other.
+/// Installs into a temporary folder and renames that folder at the end. So no program uses a half-finished
+/// installation, and two test runs do not disturb each other.
 async fn once(
     needs: Missing,
     name: &str,

@@ -1,6 +1,6 @@
 // Package longhaul gives a test an API server that plays faults, and fails the test by the ledger.
 //
-// It starts the program `longhaul` and needs nothing else: no cluster, no etcd, no controller-runtime.
+// The package starts the program `longhaul` and needs nothing else: no cluster, no etcd, no controller-runtime.
 package longhaul
 
 import (
@@ -21,19 +21,19 @@ import (
 )
 
 const (
-	// startWithin is for a busy machine: the API server is ready in 50 ms.
+	// startWithin limits the start on a busy machine. Usually the API server is ready in 50 ms.
 	startWithin = 30 * time.Second
-	// stopWithin is for the ledger of a long test.
+	// stopWithin limits the end, in which Longhaul judges the ledger of a long test.
 	stopWithin = 60 * time.Second
-	// linesMax bounds the kept output of Longhaul.
+	// linesMax is the maximum number of lines of Longhaul's output that are kept.
 	linesMax = 200
-	// served begins the line that the API server writes when it is ready.
+	// served is the beginning of the line that the API server writes when it is ready.
 	served = "kube-apiserver: serving at "
-	// script serves until its input ends, so the API server ends with the test process, also after SIGKILL.
+	// script runs the API server until its input ends. So the API server ends with the test process, even after SIGKILL.
 	script = `"$TEST_ASSET_KUBE_APISERVER" --secure-port="$1" --cert-dir="$2" --etcd-servers= </dev/null & cat >/dev/null; kill $!; wait $!`
 )
 
-// Exit codes of Longhaul.
+// Exit codes of the program `longhaul`.
 const (
 	pass      = 0
 	undecided = 2
@@ -43,7 +43,7 @@ const (
 type Plane struct {
 	// Kubeconfig is the path of a kubeconfig with all rights.
 	Kubeconfig string
-	// Server is the address, such as https://127.0.0.1:34567.
+	// Server is the address of the API server, such as https://127.0.0.1:34567.
 	Server string
 
 	folder  string
@@ -59,18 +59,18 @@ type Plane struct {
 
 // A Verdict is the result of the ledger.
 type Verdict struct {
-	// Code is 0 pass, 1 fail, 2 undecided because a fault hit nothing; others are errors of Longhaul.
+	// Code is 0 for pass, 1 for fail, 2 for undecided because a fault hit nothing. Other codes are errors of Longhaul.
 	Code int
 	// Lines has the output of Longhaul.
 	Lines []string
-	// Record is the folder with index.html and ledger.json.
+	// Record is the folder of the run record, with index.html and ledger.json.
 	Record string
 }
 
-// Passed reports whether all was right and every fault hit something.
+// Passed reports whether the ledger found no error and every fault hit something.
 func (v Verdict) Passed() bool { return v.Code == pass }
 
-// String has the code and the output.
+// String returns the exit code and the output of Longhaul.
 func (v Verdict) String() string {
 	words := map[int]string{pass: "pass", 1: "fail", undecided: "undecided"}
 	word, known := words[v.Code]
@@ -90,45 +90,45 @@ type settings struct {
 	allowUndecided bool
 }
 
-// Chaos draws faults from a seed. A correct client survives them.
+// Chaos plays faults that are drawn at random from a seed. A correct client survives them.
 func Chaos(seed uint64) Option { return flag("--chaos", strconv.FormatUint(seed, 10)) }
 
-// Order delivers events of different kinds in another order.
+// Order delivers events of different kinds in another order than they were written.
 func Order() Option { return flag("--order") }
 
-// Stale lets caches stay up to so many versions behind.
+// Stale lets the server answer reads from caches that are up to this many versions behind.
 func Stale(versions int) Option { return flag("--stale", strconv.Itoa(versions)) }
 
-// Manager names the program under test by a part of its user agent. Faults then touch its requests alone.
+// Manager names the program under test by a part of its user agent. Faults then affect only requests of that program.
 func Manager(agent string) Option { return flag("--manager-agent", agent) }
 
-// Workloads lets workloads become ready, each after so long.
+// Workloads lets Deployments and other workloads become ready, each after this time.
 func Workloads(after time.Duration) Option { return flag("--workloads", millis(after)) }
 
-// Records keeps the records in a folder. Without it a temporary folder is kept after a failure. The variable LONGHAUL_RUNS does
-// the same.
+// Records keeps run records in a folder, as the variable LONGHAUL_RUNS does. Without both, a temporary folder is kept after a
+// failure.
 func Records(folder string) Option { return func(s *settings) { s.records = folder } }
 
-// AllowUndecided lets a test pass whose faults hit nothing.
+// AllowUndecided lets a test pass even if a fault hits nothing.
 func AllowUndecided() Option { return func(s *settings) { s.allowUndecided = true } }
 
 func flag(words ...string) Option { return func(s *settings) { s.flags = append(s.flags, words...) } }
 
 type fault map[string]any
 
-// A Key is a key of a fault, as docs/faults.md lists them.
+// A Key is a key of a fault; docs/faults.md lists the keys.
 type Key func(fault)
 
-// At is the time of a fault, counted from Start.
+// At plays the fault at this time after Start.
 func At(after time.Duration) Key { return With("at", millis(after)) }
 
-// For is the length of a fault.
+// For is the time for which the fault is active.
 func For(length time.Duration) Key { return With("for", millis(length)) }
 
-// On narrows a fault to a resource, such as "configmaps".
+// On limits the fault to one resource, such as "configmaps".
 func On(resource string) Key { return With("resource", resource) }
 
-// With is any other key.
+// With sets any other key of the fault.
 func With(name string, value any) Key { return func(f fault) { f[name] = value } }
 
 // Fault plays a fault by its name, such as "watch-410".
@@ -146,8 +146,8 @@ func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(),
 
 // Start starts an API server that ends with the test. Then the test fails unless the ledger's verdict is a pass.
 //
-// The program is that of the variable LONGHAUL, or `longhaul` on PATH. If it is missing, the test is skipped, or fails where the
-// variable CI is set.
+// Start runs the program that the variable LONGHAUL names, or `longhaul` on PATH. If the program is missing, the test is skipped,
+// or fails if the variable CI is set.
 func Start(t testing.TB, options ...Option) *Plane {
 	t.Helper()
 	program, err := find()
@@ -180,7 +180,7 @@ func Start(t testing.TB, options ...Option) *Plane {
 	return plane
 }
 
-// Stop ends the API server and returns the verdict. The test is not failed by it any more.
+// Stop ends the API server and returns the verdict. After this call a bad verdict no longer fails the test by itself.
 func (p *Plane) Stop() Verdict {
 	p.judged = true
 	return p.end()
@@ -217,7 +217,7 @@ func start(program string, s settings) (*Plane, error) {
 	return p, nil
 }
 
-// launch starts the program.
+// launch starts the program `longhaul`.
 func (p *Plane) launch(program string, s settings) error {
 	port, err := freePort()
 	if err != nil {
@@ -251,7 +251,7 @@ func (p *Plane) launch(program string, s settings) error {
 	return nil
 }
 
-// settle waits for the API server and writes the kubeconfig.
+// settle waits until the API server is ready, and writes the kubeconfig.
 func (p *Plane) settle() error {
 	select {
 	case <-p.output.ready:
@@ -283,7 +283,7 @@ current-context: longhaul
 `, p.Server, authority)), 0o600)
 }
 
-// end stops the program, once.
+// end stops the program `longhaul` and returns the verdict. A second call returns the same verdict.
 func (p *Plane) end() Verdict {
 	p.stop.Do(func() {
 		_ = p.input.Close()
@@ -301,7 +301,7 @@ func (p *Plane) end() Verdict {
 	return p.verdict
 }
 
-// faultList is a YAML list with a line for each fault.
+// faultList returns a YAML list with one line for each fault.
 func faultList(faults []fault) []byte {
 	var text []byte
 	for _, one := range faults {
@@ -323,7 +323,7 @@ func freePort() (int, error) {
 	return listener.Addr().(*net.TCPAddr).Port, nil
 }
 
-// output keeps the last lines of the program.
+// output keeps the last lines of the program's output.
 type output struct {
 	mutex sync.Mutex
 	lines []string

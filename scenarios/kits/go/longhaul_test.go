@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// client believes the plane's authority and nobody else's.
+// client returns an HTTP client that trusts only the CA of the API server.
 func client(t *testing.T, plane *Plane) *http.Client {
 	authority, err := os.ReadFile(filepath.Join(filepath.Dir(plane.Kubeconfig), "ca.crt"))
 	if err != nil {

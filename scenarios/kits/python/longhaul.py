@@ -1,6 +1,6 @@
 """An API server that plays faults, for one test, and a verdict by the ledger.
 
-It starts the program `longhaul` and needs nothing else: no cluster, no etcd, no package. With pytest, `longhaul` is a fixture; with
+The module starts the program `longhaul` and needs nothing else: no cluster, no etcd, no package. With pytest, `longhaul` is a fixture; with
 other frameworks, `start` is a context manager.
 """
 
@@ -13,15 +13,15 @@ import subprocess
 import tempfile
 import threading
 
-# For a busy machine: the API server is ready in 50 ms.
+# Time limit of the start on a busy machine. Usually the API server is ready in 50 ms.
 START_WITHIN_S = 30
-# For the ledger of a long test.
+# Time limit of the end, in which Longhaul judges the ledger of a long test.
 STOP_WITHIN_S = 60
-# Kept lines of Longhaul's output.
+# Maximum number of lines of Longhaul's output that are kept.
 LINES_MAX = 200
-# Begins the line that the API server writes when it is ready.
+# Beginning of the line that the API server writes when it is ready.
 SERVED = "kube-apiserver: serving at "
-# Serves until its input ends, so the API server ends with the test process, also after SIGKILL.
+# Runs the API server until its input ends. So the API server ends with the test process, even after SIGKILL.
 SCRIPT = (
     '"$TEST_ASSET_KUBE_APISERVER" --secure-port="$1" --cert-dir="$2" --etcd-servers= </dev/null & '
     "cat >/dev/null; kill $!; wait $!"
@@ -39,20 +39,20 @@ WORDS = {0: "pass", 1: "fail", 2: "undecided"}
 
 
 class NotInstalled(Exception):
-    """The program is missing."""
+    """The program `longhaul` is missing."""
 
 
 class Failed(AssertionError):
-    """The ledger's verdict is no pass."""
+    """The verdict of the ledger is not a pass."""
 
 
 class Verdict:
-    """The result of the ledger: 0 pass, 1 fail, 2 undecided because a fault hit nothing; others are errors of Longhaul."""
+    """The ledger's verdict. Codes: 0 pass, 1 fail, 2 undecided because a fault hit nothing; others are errors of Longhaul."""
 
     def __init__(self, code, lines):
         self.code, self.lines = code, lines
         pages = [line for line in lines if line.endswith("/index.html")]
-        # The folder with index.html and ledger.json.
+        # The folder of the run record, with index.html and ledger.json.
         self.record = os.path.dirname(pages[-1].removeprefix("longhaul:").strip()) if pages else None
 
     @property
@@ -70,15 +70,15 @@ def fault(name, **keys):
 
 
 class Plane:
-    """A running API server. `kubeconfig` is the path of a kubeconfig with all rights, `server` the address."""
+    """A running API server. `kubeconfig` is the path of a kubeconfig with all rights, `server` the API server's address."""
 
     def __init__(self, *, chaos=None, faults=(), order=False, stale=None, manager=None, workloads=None, records=None,
                  allow_undecided=False):
         """chaos: a seed that draws faults which a correct client survives. faults: a list of `fault(…)`. order: events of different
-        kinds arrive in another order. stale: caches stay up to so many versions behind. manager: the program under test by a part of
-        its user agent; faults then touch its requests alone. workloads: they become ready after so long, such as "200ms". records: a
-        folder that keeps the records; without it, and without the variable LONGHAUL_RUNS, a temporary one is kept after a failure.
-        allow_undecided: faults may hit nothing."""
+        kinds arrive in another order. stale: the server answers reads from caches up to this many versions behind. manager: a part of
+        the user agent of the program under test; faults then affect only its requests. workloads: the time after which Deployments and
+        other workloads become ready, such as "200ms". records: a folder for run records; without it and the variable LONGHAUL_RUNS, a
+        temporary folder is kept after a failure. allow_undecided: the test may pass even if a fault hits nothing."""
         program = os.environ.get("LONGHAUL") or shutil.which("longhaul")
         if not program:
             raise NotInstalled("longhaul is not on PATH, and the variable LONGHAUL names no program")
@@ -115,11 +115,11 @@ class Plane:
             self._lines.append(line)
             if line.startswith(SERVED):
                 self._ready.set()
-        # Nobody has to wait for a program that ended.
+        # The program has ended, so no further wait is needed.
         self._ready.set()
 
     def _settle(self):
-        """Waits for the API server and writes the kubeconfig."""
+        """Waits until the API server is ready, and writes the kubeconfig."""
         self._ready.wait(START_WITHIN_S)
         if not any(line.startswith(SERVED) for line in list(self._lines)):
             verdict = self.stop()
@@ -157,7 +157,7 @@ class Plane:
         return verdict
 
     def remove(self):
-        """Removes the temporary folder."""
+        """Removes the temporary folder of the kubeconfig."""
         self.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -193,7 +193,8 @@ if pytest:
     def longhaul():
         """Starts API servers: `plane = longhaul(chaos=1)`. The test fails unless all verdicts are a pass.
 
-        Without the program the test is skipped, or fails where the variable CI is set. After `plane.stop()` the test decides itself.
+        If `longhaul` is missing, the test is skipped, or fails if the variable CI is set. After `plane.stop()` a bad verdict no longer
+        fails the test by itself.
         """
         planes = []
 

@@ -1,6 +1,7 @@
-// A shared informer of client-go over what $LONGHAUL_WATCH names first, which tells each event to $LONGHAUL_WITNESS_URL. All is resynced every ten
-// hours, as controller-runtime does; with -after the handler is added so late to the informer that runs. With -blank-revision a transform blanks
-// resourceVersion, as k8s-metacollector's did (falcosecurity/k8s-metacollector#186); an annotation keeps it, for the witness alone.
+// A shared informer of client-go for the first resource in $LONGHAUL_WATCH. It reports each event to $LONGHAUL_WITNESS_URL. The informer
+// resyncs every ten hours, as controller-runtime does; with -after the handler is added that long after the informer's start. With
+// -blank-revision a transform blanks resourceVersion, as in k8s-metacollector (falcosecurity/k8s-metacollector#186). An annotation keeps
+// the resourceVersion for the witness alone.
 package main
 
 import (

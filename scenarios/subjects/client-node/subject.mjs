@@ -1,7 +1,7 @@
 // @kubernetes/client-node as a subject: one informer for each resource, started again when it reports an error.
 //
-// As in the informer example of the package: an `error` handler that starts the informer again after 5 s. The pause
-// can be shortened with CLIENT_NODE_RESTART_MS; the package has no option for anything else that matters here.
+// As in the informer example of the package, an `error` handler starts the informer again after 5 s.
+// CLIENT_NODE_RESTART_MS can shorten this pause. The package has no option for other time limits of an informer.
 import * as k8s from "@kubernetes/client-node";
 import { handle, namespace, number, path, resources } from "./witness.mjs";
 
@@ -11,7 +11,7 @@ const KINDS = { configmaps: "ConfigMap", secrets: "Secret", pods: "Pod", events:
 const config = new k8s.KubeConfig();
 config.loadFromDefault();
 
-/** The typed list of core resources, the untyped one of custom resources. */
+/** The function that lists a resource: typed for core resources, untyped for custom resources. */
 function lister({ plural, group, version }) {
   if (group) {
     const custom = config.makeApiClient(k8s.CustomObjectsApi);
@@ -36,7 +36,7 @@ function watch(resource, tell) {
     console.error(`${resource.plural}:`, error);
     setTimeout(start, RESTART_MS);
   });
-  // What a failing start throws goes to nobody in the example; here it is written down and taken for an error.
+  // The package's example ignores an exception of a failing start. This adapter prints the exception.
   const start = () => informer.start().catch((error) => console.error(`${resource.plural}: start:`, error));
   void start();
 }

@@ -1,5 +1,5 @@
-// A controller of controller-runtime over what $LONGHAUL_WATCH names first: its event handler tells each event to $LONGHAUL_WITNESS_URL.
-// Everything is default, but that it serves no metrics.
+// A controller of controller-runtime for the first resource in $LONGHAUL_WATCH. Its event handler reports each event to
+// $LONGHAUL_WITNESS_URL. All settings are defaults, except that the program serves no metrics.
 package main
 
 import (

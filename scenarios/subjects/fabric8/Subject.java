@@ -1,5 +1,5 @@
-// A shared informer of fabric8's kubernetes-client over what $LONGHAUL_WATCH names first, which tells each event to $LONGHAUL_WITNESS_URL.
-// Everything of the client is default: watches go over WebSockets.
+// A shared informer of fabric8's kubernetes-client for the first resource in $LONGHAUL_WATCH. It reports each event to
+// $LONGHAUL_WITNESS_URL. All settings of the client are defaults: watches use WebSockets.
 import io.fabric8.kubernetes.api.model.GenericKubernetesResource;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientBuilder;

@@ -1,5 +1,5 @@
-// A shared informer of the official Java client over what $LONGHAUL_WATCH names first, which tells each event to $LONGHAUL_WITNESS_URL.
-// Everything of the client is default; nothing is resynced.
+// A shared informer of the official Java client for the first resource in $LONGHAUL_WATCH. It reports each event to
+// $LONGHAUL_WITNESS_URL. All settings of the client are defaults; the informer never resyncs.
 import io.kubernetes.client.informer.ResourceEventHandler;
 import io.kubernetes.client.informer.SharedInformerFactory;
 import io.kubernetes.client.util.Config;

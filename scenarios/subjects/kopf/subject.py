@@ -1,8 +1,8 @@
 """kopf as a subject: `kopf run` with one event handler for each resource.
 
-`kopf.on.event` is kopf's handler for raw events: it writes nothing back, so that the objects stay the harness's own. Its
-documentation promises every event of the watch and, after a list, one call without a type for each object that is there.
-All settings are kopf's defaults, but for the silence limit where LONGHAUL_SILENCE_S names one.
+`kopf.on.event` is kopf's handler for raw events. It writes nothing to the objects, so only the harness changes them. kopf's
+documentation promises each event of the watch and, after a list, one call without a type for each existing object.
+All settings are kopf's defaults, except the silence limit if LONGHAUL_SILENCE_S is set.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 // Pepr as a subject: a module with one `Watch` action for each resource, run by Pepr's own runtime in watch mode.
 //
-// Instead of a cluster's set-up the module starts with what Pepr's manifests bring: the namespace and the definition of
-// its store. The admission and metrics server is left out (`deferStart`): it needs a certificate and watches nothing.
-// The clocks are those of the PEPR_… variables that the version knows.
+// Before the start, the adapter creates the objects of Pepr's manifests that the module needs: the namespace and the
+// definition of its store. The admission and metrics server is left out (`deferStart`): it needs a certificate and
+// watches nothing. The PEPR_… variables that the version knows set its time limits.
 import { createRequire } from "node:module";
 import { handle, namespace, resources } from "./witness.mjs";
 
@@ -29,7 +29,7 @@ const capability = new Capability({
   name: "subject", description: "reports what it sees", namespaces: namespace ? [namespace] : [],
 });
 resources.forEach(({ plural, group, version }, index) => {
-  // Kinds are known by the name of their class.
+  // The library identifies a kind by the name of its class.
   const Kind = { [plural]: class extends GenericKind {} }[plural];
   RegisterKind(Kind, { group, version, kind: plural, plural });
   capability.When(Kind).IsCreatedOrUpdated().Watch(index === 0 ? handle : () => {});

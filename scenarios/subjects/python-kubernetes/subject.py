@@ -1,7 +1,7 @@
 """The official Python client as a subject: list, then `Watch.stream` from the list's version, as its README shows.
 
-Like the README's loop it gives no timeout, takes the type and the object of each event, and lets the package go on where
-a stream ends. What the package raises is answered with a new list after a pause: the list replaces what was known.
+Like the README's loop, the adapter sets no timeout, reads type and object of each event, and lets the package continue when
+a stream ends. After an exception the adapter waits and lists again: the list replaces the known objects.
 """
 
 import os
@@ -19,7 +19,7 @@ CORE = {"configmaps": "config_map", "secrets": "secret", "pods": "pod", "events"
 
 
 def lister(group, version, plural):
-    """The function that lists, and watches when it is asked to, with its arguments."""
+    """The package's function that lists a resource (and watches with `watch=True`), and its arguments."""
     if group:
         where = {"group": group, "version": version, "plural": plural}
         custom = client.CustomObjectsApi()
@@ -52,7 +52,7 @@ def follow(resource, tell):
 
 
 def handle(item, event):
-    """The handler: it reports when its work is done."""
+    """The handler of an event: works as long as the scenario requests, then reports the event."""
     time.sleep(slow_s(item, event))
     report(item, event)
 

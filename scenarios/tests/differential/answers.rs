@@ -431,7 +431,7 @@ async fn directly(webhook: &Webhook, number: usize, case: &Case) -> anyhow::Resu
     Ok((decision, interval.examples.join("; ")))
 }
 
-/// The decisions that differ from the table, as text.
+/// The decisions of `who` that differ from the table, as text.
 fn others(who: &str, table: &[Case], decisions: &[(Decision, String)]) -> Vec<String> {
     let pairs = table.iter().zip(decisions).filter(|(case, (decision, _))| case.decision != *decision);
     pairs

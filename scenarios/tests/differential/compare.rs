@@ -1,13 +1,13 @@
 //! Finds the differences between the answers of two servers, and separates the intended ones.
 //!
-//! This module owns the list of intended differences. Each entry is as narrow as possible. The name of an entry is a
-//! heading in `mocks/DIFFERENCES.md`, where the reason stands.
+//! This module has the list of intended differences. Each entry covers as few answers as possible. The name of an entry
+//! is a heading in `mocks/DIFFERENCES.md`, where the reason stands.
 
 use serde_json::Value;
 
 use crate::sequence::{Sequence, Step};
 
-/// One value that differs.
+/// One value that differs between the two servers' answers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
     pub step: usize,
@@ -27,7 +27,7 @@ pub struct Meant {
     applies: fn(&Step, &Difference) -> bool,
 }
 
-/// All intended differences.
+/// All intended differences between the mock and a real server.
 pub const MEANT: &[Meant] = &[
     Meant {
         name: "Writes that change nothing but owners",
@@ -146,7 +146,8 @@ fn is(value: Option<&Value>, number: u64) -> bool {
     value.and_then(Value::as_u64) == Some(number)
 }
 
-/// The unintended differences up to the first step that has any. Later differences may only follow from these.
+/// The unintended differences up to the first step, other than a watch, that has any. Later differences may be
+/// consequences of these.
 pub fn unmeant(sequence: &Sequence, real: &[Value], mock: &[Value]) -> Vec<Difference> {
     let mut kept: Vec<Difference> = Vec::new();
     let mut diverged = None;
@@ -170,7 +171,7 @@ pub fn unmeant(sequence: &Sequence, real: &[Value], mock: &[Value]) -> Vec<Diffe
     kept
 }
 
-/// All differences, intended or not, ordered by step.
+/// All differences between the two servers' answers, intended or not, ordered by step.
 fn differences(real: &[Value], mock: &[Value]) -> Vec<Difference> {
     let mut found = Vec::new();
     for (step, (real, mock)) in real.iter().zip(mock).enumerate() {

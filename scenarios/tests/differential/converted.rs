@@ -1,7 +1,8 @@
-//! Tests of objects that are written in one form and read in all others. The tests cover both APIs of events, the
-//! versions of a custom resource without a conversion webhook, and the `Scale` of scalable resources.
+//! Tests of objects that are written in one form (an API or a version) and read in all other forms. The tests cover
+//! both APIs of events, the versions of a custom resource without a conversion webhook, and the `Scale` of scalable
+//! resources.
 //!
-//! This module owns the table of objects. The objects differ in one field at a time, because a conversion can lose
+//! This module has the table of objects. The objects differ in one field at a time, because a conversion can lose
 //! values that are unset, null or written in an unusual way.
 
 use std::collections::{BTreeMap, BTreeSet};

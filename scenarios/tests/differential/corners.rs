@@ -45,7 +45,7 @@ pub fn all() -> Vec<Sequence> {
     .collect()
 }
 
-/// A sequence about compacted history. Both servers must compact continuously.
+/// A sequence about compacted history. For this sequence both servers must compact their history continuously.
 pub fn compacted() -> Sequence {
     let path = Kind::ConfigMap.path();
     let create = |name: &str| Step::post(Kind::ConfigMap.path(), Kind::ConfigMap.object(name, 0));

@@ -1,7 +1,7 @@
 //! Sends a sequence of requests to one server and returns the unchanged answers.
 //!
-//! This module owns the connections: one for the requests, and one for each watch. The driver is a raw HTTP/1.1 client,
-//! so that nothing is retried, redirected or decoded unnoticed. Other modules compare the answers.
+//! This module opens the connections: one for the requests, and one for each watch. The driver is a raw HTTP/1.1
+//! client, so that nothing is retried, redirected or decoded unnoticed. This module does not compare answers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

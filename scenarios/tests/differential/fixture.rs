@@ -1,6 +1,7 @@
 //! The file with the recorded answers of a real server.
 //!
-//! The first line says where the answers come from. Each further line is one sequence with its normalised answers.
+//! The first line of the file has the origin of the answers. Each further line is one sequence of requests with its
+//! normalised answers.
 
 use std::path::PathBuf;
 
@@ -10,7 +11,7 @@ use serde_json::Value;
 
 use crate::sequence::Sequence;
 
-/// Where the recorded answers come from.
+/// The origin of the recorded answers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {

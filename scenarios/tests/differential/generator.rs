@@ -188,7 +188,8 @@ fn patch(kind: Kind, name: u8, variant: u8) -> Step {
     }
 }
 
-/// Patches of fields that only this kind has. Each is valid as a merge patch and as a strategic merge patch.
+/// Patches of fields that only the kind `kind` has. Each patch is valid as a merge patch and as a strategic merge
+/// patch.
 fn merges(kind: Kind) -> Vec<Value> {
     match kind {
         Kind::ConfigMap => vec![

@@ -44,12 +44,12 @@ use normalise::Normal;
 use sequence::{Sequence, Step};
 
 const SEQUENCES: usize = 60;
-/// The most sequences at a time. More sequences would only wait at the real server.
+/// Maximum number of sequences that are sent at the same time. More sequences would only wait at the real server.
 const AT_ONCE: usize = 6;
-/// How often a differing sequence is repeated. A difference that does not repeat depends on timing, for example of a
-/// watch cache.
+/// Maximum number of times that a differing sequence is repeated. A difference that does not repeat depends on timing,
+/// for example of a watch cache.
 const TRIES: usize = 3;
-/// The most kinds of differences that are shrunk and printed.
+/// Maximum number of kinds of differences that a comparison shrinks and prints.
 const SHOWN_MAX: usize = 40;
 
 /// A sequence that the two servers answer differently.
@@ -64,7 +64,7 @@ fn number(variable: &str) -> Option<usize> {
     std::env::var(variable).ok().and_then(|text| text.parse().ok())
 }
 
-/// The hand-written sequences, and then random ones.
+/// `count` sequences of requests: first the hand-written ones, then random ones.
 fn sequences(count: usize) -> Vec<Sequence> {
     let seed = number("LONGHAUL_DIFFERENTIAL_SEED").unwrap_or(1) as u64;
     let mut bytes = [0; 32];
@@ -154,7 +154,7 @@ fn print(count: usize, signature: &str, found: &Disagreement) -> String {
     out
 }
 
-/// Compares all sequences. Returns the findings as text.
+/// Compares the two servers' answers to all sequences. Returns the findings as text.
 async fn compare_all(real: &Endpoint, mock: &Endpoint, sequences: Vec<Sequence>) -> Vec<String> {
     let slots = Arc::new(Semaphore::new(AT_ONCE));
     let mut running = JoinSet::new();
@@ -242,7 +242,8 @@ async fn objects_are_converted_as_on_a_real_server() {
     assert!(printed.is_empty(), "{} kinds of differences:\n{}", printed.len(), printed.concat());
 }
 
-/// The mock answers 410 as a real server does: for a list at an exact revision, for a page of a list, and in a watch.
+/// After a compaction the mock answers 410 as a real server does: to a list at an exact revision, to a page of a list,
+/// and in a watch.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "slow"]
 async fn compacted_history_is_gone_on_both() {
@@ -326,8 +327,8 @@ fn every_meant_difference_is_documented() {
     }
 }
 
-/// If one recorded answer is changed, the comparison reports it. This holds for every recorded sequence, so a
-/// comparison without findings means something.
+/// If one recorded answer is changed, the comparison reports it. The test changes an answer of every recorded sequence,
+/// so a comparison without findings proves equality.
 #[test]
 fn a_changed_answer_is_noticed() {
     let (_, recorded) = fixture::read().unwrap();

@@ -1,8 +1,8 @@
 //! Makes the answers of different servers comparable.
 //!
 //! This module replaces the values that a server chooses: uids, revisions, times, generated names, and the texts of
-//! messages. The first uid of a sequence is `U1` on every server, the first revision `R1`. So the comparison sees
-//! whether a revision stays or changes, but not its number.
+//! messages. The first uid of a sequence is `U1` on every server, the first revision `R1`. So the comparison depends on
+//! whether a revision stays or changes, but not on its number.
 
 use std::collections::BTreeMap;
 
@@ -198,7 +198,7 @@ impl Normaliser {
         }
     }
 
-    /// Replaces known names inside texts.
+    /// Replaces texts that are a generated name, and the namespace inside texts.
     fn text(&self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(match self.generated.get(&text) {

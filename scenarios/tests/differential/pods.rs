@@ -27,11 +27,11 @@ use draw::Drawn;
 use schema::Types;
 
 const OBJECTS: usize = 600;
-/// Objects in one sequence, which uses one connection.
+/// Number of objects in one sequence, which uses one connection.
 const AT_ONCE: usize = 50;
-/// The most kinds of differences that are shrunk and printed.
+/// Maximum number of kinds of differences that a comparison shrinks and prints.
 const SHOWN_MAX: usize = 30;
-/// The most values that are removed while one object is shrunk.
+/// Maximum number of values that are removed while one object is shrunk.
 const CUTS_MAX: usize = 400;
 
 /// The compared parts of a server's answer.
@@ -102,7 +102,7 @@ async fn record(real: &Endpoint, types: &Types, seeds: Vec<u64>, file: &Path) ->
     Ok(std::fs::write(file, lines)?)
 }
 
-/// The differences of two answers. Indices are removed from paths.
+/// The differences between the two servers' answers to one object. Indices are removed from paths.
 fn differences(real: &Said, mock: &Said) -> Vec<String> {
     let mut found = Vec::new();
     match (real, mock) {
@@ -160,7 +160,7 @@ fn walk(at: &str, real: Option<&Value>, mock: Option<&Value>, found: &mut Vec<St
     }
 }
 
-/// The same object without all values that are not needed for a difference.
+/// Removes all values from a drawn object that are not needed for its difference.
 async fn shrink(real: &Endpoint, mock: &Endpoint, mut drawn: Drawn, wanted: &str) -> anyhow::Result<Drawn> {
     let mut cuts = 0;
     loop {
@@ -206,7 +206,8 @@ async fn shrink(real: &Endpoint, mock: &Endpoint, mut drawn: Drawn, wanted: &str
     }
 }
 
-/// The differences, each with its frequency and the first seed that shows it.
+/// The differences between the two servers for all drawn objects, each with its frequency and the first seed that shows
+/// it.
 async fn compare(
     real: &Endpoint,
     mock: &Endpoint,
@@ -274,7 +275,7 @@ async fn pods_are_completed_and_refused_as_by_a_real_server() {
     assert!(printed.is_empty(), "{} kinds of differences; {repeat}:\n{}", printed.len(), printed.concat());
 }
 
-/// Differing answers are reported, so a comparison without findings means something.
+/// The comparison reports answers that differ. So a comparison without findings proves that the answers are equal.
 #[test]
 fn answers_that_differ_are_noticed() {
     let object = |number: i64| Said::Object(json!({"spec": {"list": [{"a": number}]}}));

@@ -75,8 +75,8 @@ const CASES: &[Case] = &[
     talk("watch=true&fieldSelector=nonsense%3Da", &[]),
 ];
 
-/// Creates two objects to watch. If the server compacts, waits until the history between them is gone. Returns the
-/// first revision.
+/// Creates two objects to watch. If the server compacts, waits until the history between the two is gone. Returns the
+/// revision of the first object.
 async fn fill(endpoint: &Endpoint, compacts: bool) -> String {
     let path = Kind::ConfigMap.path();
     let mut steps: Vec<Step> = ["one", "two"].map(|name| Step::post(&path[..], Kind::ConfigMap.object(name, 0))).into();
@@ -102,7 +102,7 @@ fn request(endpoint: &Endpoint, case: &Case, gone: &str) -> String {
     text + "\r\n"
 }
 
-/// The whole answer of a server, split into head and frames.
+/// The whole answer of a server to one case, split into head and frames.
 async fn said(endpoint: &Endpoint, case: &Case, gone: &str) -> Value {
     let talking = async {
         let tcp = TcpStream::connect(endpoint.address).await.unwrap();

@@ -1,5 +1,5 @@
-//! Compares workloads on the mock with those on a real kube-apiserver with kube-controller-manager: each object at
-//! rest, field by field. [`kubelet`] plays scheduler and kubelet on the real server.
+//! Compares workloads on the mock with those on a real kube-apiserver with kube-controller-manager: once nothing
+//! changes any more, each object field by field. [`kubelet`] plays scheduler and kubelet on the real server.
 
 mod compared;
 mod kubelet;
@@ -79,7 +79,7 @@ impl Api {
     }
 }
 
-/// All compared objects, once none has changed for [`REST`].
+/// Waits until no compared object has changed for [`REST`], and returns all compared objects.
 async fn at_rest(api: &mut Api) -> Vec<Value> {
     let began = Instant::now();
     let (mut seen, mut since) = (Vec::new(), Instant::now());

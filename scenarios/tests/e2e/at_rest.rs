@@ -1,11 +1,11 @@
 //! Tests of the budgets about a subject's objects. The subject must come to rest, remove its finalizers, create no
-//! child twice, orphan none, and leave foreign objects alone. Each mistake breaks only its own budget, and the operator
-//! without the mistake passes.
+//! child twice, orphan none, and leave foreign objects alone. Each mistake of the small operator breaks only its own
+//! budget, and the operator without the mistake passes.
 
 use crate::support::Soak;
 use crate::witness_kinds::{LABEL as CHILDREN, SCENARIO, play_in};
 
-/// Only the budget of the witness. The budgets tested here are judged by default.
+/// A limit for the budget `unseen` alone. The budgets tested in this file are judged without a limit in the scenario.
 const UNASKED: &str = "{unseen: 0}";
 const ANNOTATION: &[&str] = &["{kind: status, annotation: example.com/seen}"];
 const LABEL: &[&str] = &["{kind: children}", CHILDREN];
@@ -57,7 +57,7 @@ fn a_child_that_is_made_twice_is_found_although_it_was_tidied_up() {
     assert!(text.contains("had 2 configmaps instead of 1"), "{text}");
 }
 
-/// Children are changed after the load ends. Only an operator that watches its children repairs them.
+/// The harness changes children after the end of the load. Only an operator that watches its children repairs them.
 #[test]
 #[ignore = "slow"]
 fn drift_after_the_load_shows_who_looks_after_children() {

@@ -180,7 +180,8 @@ fn alerts_locks_and_shared_caches_that_nothing_could_decide_are_refused() {
     }
 }
 
-/// An attack that does not fit into the load is refused.
+/// A scenario is refused if an attack ends after the load, is listed twice, or has a wrong name or number of
+/// connections.
 #[test]
 fn attacks_that_nothing_could_show_are_refused() {
     let with = |attacks: &str| {
@@ -200,8 +201,8 @@ fn attacks_that_nothing_could_show_are_refused() {
     }
 }
 
-/// Worker processes judge answers by what was known before the run. So a scenario with workers must not change the
-/// right answers.
+/// Worker processes judge answers by the images as they were before the run. So a scenario with workers must not change
+/// the right answers.
 #[test]
 fn workers_beside_what_changes_the_right_answers_are_refused() {
     let said = |more: &str| {
@@ -332,7 +333,7 @@ fn a_subject_that_never_asks_is_not_ready() {
     assert!(soak.stdout().contains("no request to the control plane"), "{}", soak.story());
 }
 
-/// A program that sends one request, so that it counts as ready, and then does `then`.
+/// A shell program that sends one request, so that it counts as ready, and then runs the commands `then`.
 fn asks_once(then: &str) -> String {
     let python = "import os,re,ssl,sys,time,urllib.request as u; t=open(os.environ['KUBECONFIG']).read(); \
         s=re.search(r'server: (\\S+)',t).group(1).strip('\\\"'); k=re.search(r'token: (\\S+)',t).group(1).strip('\\\"'); \
@@ -414,7 +415,7 @@ fn a_port_in_use_is_named_with_the_remedy() {
 }
 
 /// A CI job names the folder of the record, reads the verdict from stdout, and decides itself how to treat an
-/// inconclusive one.
+/// inconclusive verdict.
 #[test]
 #[ignore = "slow"]
 fn a_pipeline_gets_its_folder_and_its_json() {
@@ -446,8 +447,8 @@ fn the_doctor_says_what_is_there_and_what_is_not() {
     assert!(text.contains("missing   kubectl ") && text.contains("apt-get install valgrind"), "{text}");
 }
 
-/// A scenario from a pull request may name any file. No file outside its folder is read, and no error shows the content
-/// of such a file.
+/// A scenario from a pull request may name any file. Longhaul reads no file outside the scenario's folder, and no error
+/// shows the content of such a file.
 #[test]
 fn a_strangers_scenario_reads_nothing_outside_of_its_folder() {
     let folder = tempfile::tempdir().unwrap();

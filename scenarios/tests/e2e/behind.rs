@@ -1,5 +1,5 @@
 //! Tests that a queue does not count as lost events, and that an operator's own slowness is not blamed on its client
-//! library. Each case has an operator that shows it and one that does not.
+//! library. Each cause has one operator that gets this cause and one that does not.
 
 use crate::support::{Soak, findings, has_python, soak_text};
 

@@ -40,8 +40,9 @@ fn a_run_at_load_ten_has_a_verdict() {
     assert!(soak.stdout().contains("the machine was busy"), "{}", soak.story());
 }
 
-/// A minute that decides growth of a series and of open files, and whether events are seen in time. Growth needs twelve
-/// blocks of readings, one reading a second. Twelve blocks take 40 s, and some readings may be missing.
+/// A scenario of a minute that decides growth of a series and of open files, and whether events are seen in time.
+/// Growth needs twelve blocks of readings, one reading a second. Twelve blocks take 40 s, and some readings may be
+/// missing.
 const DECIDES: &str = "\
 apiVersion: longhaul/v1
 name: one-verdict
@@ -92,7 +93,7 @@ threading.Thread(target=leak, daemon=True).start()
 runpy.run_path(sys.argv[1], run_name="__main__")
 "##;
 
-/// Plays the scenario once, with this many busy processes beside it.
+/// Plays the scenario once, beside `load` busy processes.
 fn play(leak: &str, load: usize) -> Soak {
     let watcher = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects/watcher.py");
     let mut shim = tempfile::Builder::new().suffix(".py").tempfile().unwrap();

@@ -51,7 +51,7 @@ fn workers_search_together() {
     assert!(prints.len() == 2 && prints[0] != prints[1] && prints[0].len() == 64, "{prints:?}");
 }
 
-/// If a rate breaks the limits, and lower rates have too few answers to decide, the search has no result.
+/// If a rate breaks the limits, and lower rates give too few answers for a decision, the search has no result.
 #[test]
 #[ignore = "slow"]
 fn what_is_undecided_is_no_verdict_on_the_webhook() {

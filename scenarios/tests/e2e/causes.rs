@@ -127,8 +127,8 @@ fn who_asks_no_more_is_said_to_ask_no_more() {
     clean("clean-close-not-told");
 }
 
-/// Both ends of a stream open the next watch. The cause is the number of watches, not a queue, although reports are
-/// repeated.
+/// If a client opens a watch at both ends of a stream, the named cause is the number of its watches, and not a queue,
+/// although reports are repeated.
 #[test]
 #[ignore = "slow"]
 fn watches_that_multiply_are_told_as_that() {

@@ -22,8 +22,8 @@ fn client() -> Option<PathBuf> {
     }
 }
 
-/// A transform that removes resource versions stops updates to a handler after the first resync, which comes after ten
-/// hours. The same client with resource versions receives all updates. Both runs take less than two minutes.
+/// If a transform removes resource versions, a handler of client-go gets no updates after the first resync, which comes
+/// after ten hours. The same client without that transform receives all updates.
 #[test]
 #[ignore = "slow"]
 fn nightly_updates_vanish_after_ten_hours_if_a_transform_blanks_revisions() {

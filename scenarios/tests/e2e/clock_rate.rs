@@ -34,8 +34,8 @@ fn watcher(tires: &str, more: &[&str]) -> Option<Soak> {
     Some(soak_text(&text, more))
 }
 
-/// In real time the bug does not show. With a clock a hundred times faster it does, and the watcher without the bug
-/// passes.
+/// A bug after ten minutes of the watcher's clock does not show in real time. With a clock a hundred times faster the
+/// run fails, and the watcher without the bug passes.
 #[test]
 #[ignore = "slow"]
 fn what_fails_after_ten_minutes_fails_in_seconds() {
@@ -49,8 +49,8 @@ fn what_fails_after_ten_minutes_fails_in_seconds() {
     assert!(fast.broken().iter().any(|budget| budget == "events.missed"), "{}", fast.story());
 }
 
-/// A Go operator with controller-runtime reads the kernel's clock itself. With a clock thirty times faster it still
-/// passes, through conflicts, errors, a reset and a 410.
+/// A Go operator with controller-runtime reads the kernel's clock itself. With a clock thirty times faster the operator
+/// still passes, in spite of conflicts, errors, a reset and a 410.
 #[test]
 #[ignore = "slow"]
 fn an_operator_in_go_does_right_thirty_times_faster() {
@@ -77,7 +77,7 @@ fn what_cannot_have_another_clock_is_refused_by_name() {
     assert!(soak.stderr().contains("needs the interpreter /no/such/interpreter"), "{}", soak.story());
 }
 
-/// Plays the scenario with clock faults. `None` if a program is missing.
+/// Plays the scenario `clock`, whose faults change clocks. `None` if a program is missing.
 fn clocks(plant: Option<&str>) -> Option<Soak> {
     program("example-watcher-planted").filter(|_| cfg!(target_arch = "x86_64"))?;
     let plant: Vec<&str> = plant.into_iter().flat_map(|plant| ["--plant", plant]).collect();
@@ -139,8 +139,8 @@ fn ten_hours_are_over_in_ten_minutes() {
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
 }
 
-/// An hour of the scenario with ten hours ends in a minute. An hour is too short to decide growth, but shows mistakes
-/// of the service at sixty times the speed.
+/// One hour of `soak-10h` at sixty times the speed ends in a minute. An hour is too short to decide growth, but shows
+/// mistakes of the service at sixty times the speed.
 #[test]
 #[ignore = "slow: a minute"]
 fn nightly_an_hour_of_ten_is_over_in_a_minute() {

@@ -12,8 +12,8 @@ fn assets() -> bool {
     there
 }
 
-/// The service passes on a real API server. There a resourceVersion is not a position in the audit log, so a planted
-/// write is found by its version.
+/// The service passes on a real API server. On a real server a resourceVersion is not a position in the audit log, so
+/// the harness finds its own canary writes by their versions.
 #[test]
 #[ignore = "slow"]
 fn the_service_passes_on_a_real_control_plane_and_canaries_are_seen() {

@@ -5,7 +5,8 @@ use serde_json::Value;
 use crate::support::{Soak, program, soak_text};
 
 const SMALL: &str = include_str!("../files/small.yaml");
-/// Each of the two faults expires the revision of a watch, in its own way. The seed decides their order.
+/// Each of the two faults ends a watch and reports its revision as expired, each in another way. The seed decides their
+/// order.
 const FAULTS: &str = "faults:\n  random: {every: 5s, from: [watch-410, {name: error-event, code: 410, then: end}]}\n";
 
 fn drawn(service: &str, more: &[&str]) -> Option<Soak> {

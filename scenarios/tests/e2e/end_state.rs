@@ -124,7 +124,8 @@ fn what_was_told_last_is_what_a_plain_watcher_believes() {
 
 const TOLD: (&str, &str) = ("heal: 15s", "heal: 15s, converged: true");
 
-/// A subject that reports no deletion still has the deleted objects. The ledger finds this mistake as well.
+/// If a subject reports no deletion, its derived state still has the deleted objects. The ledger finds this mistake as
+/// well.
 #[test]
 #[ignore = "slow"]
 fn what_was_told_last_of_what_is_gone_is_found() {
@@ -137,7 +138,7 @@ fn what_was_told_last_of_what_is_gone_is_found() {
     assert_eq!(state["differences"]["behind"].as_u64().unwrap_or_default(), 0, "{state:#}");
 }
 
-/// A subject that stops receiving events in mid-run has reported old versions last.
+/// If a subject stops receiving events in the middle of a run, its last reports have old versions.
 #[test]
 #[ignore = "slow"]
 fn what_was_told_last_before_going_deaf_is_found() {
@@ -192,7 +193,7 @@ fn who_keeps_its_children_converges() {
     assert!(state["children"]["found"].as_u64().unwrap() >= 40, "{state:#}");
 }
 
-/// The subject reports all events, but its children are wrong.
+/// A subject that reports all events but does not keep its children fails by its end state.
 #[test]
 #[ignore = "slow"]
 fn nightly_who_does_not_keep_its_children_does_not_converge() {
@@ -207,7 +208,8 @@ fn nightly_who_does_not_keep_its_children_does_not_converge() {
     }
 }
 
-/// A state page that does not answer makes the end state inconclusive. No other source replaces it.
+/// If the subject's state page does not answer, the end state is inconclusive. No other source of the state replaces
+/// the page.
 #[test]
 #[ignore = "slow"]
 fn a_page_that_cannot_be_read_is_inconclusive() {

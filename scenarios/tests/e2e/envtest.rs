@@ -1,6 +1,6 @@
-//! Tests of `longhaul envtest` as authors of test suites use it. Each flag shows a mistake of a controller that its
-//! suite alone does not show; the same controller without the mistake passes. Further tests cover the folders of
-//! `--path` and `install`.
+//! Tests of `longhaul envtest` as authors of test suites use it. Each flag shows a mistake that the controller's suite
+//! alone does not show; the same controller without the mistake passes. Further tests cover the folders of `--path` and
+//! `install`.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -38,7 +38,8 @@ fn code(runs: &Path, flags: &[&str], suite: [&str; 2], wanted: i32) {
     assert_eq!(output.status.code(), Some(wanted), "{flags:?} {suite:?}: {}", story(&output));
 }
 
-/// The suite passes without the flag. With the flag it fails, and passes again once the mistake is fixed.
+/// Checks that the suite with the mistake passes without the flags and fails with them, and that the suite without the
+/// mistake passes with them.
 fn shows(flags: &[&str], suite: &str) {
     let runs = tempfile::tempdir().unwrap();
     code(runs.path(), &[], [suite, "buggy"], 0);

@@ -22,14 +22,14 @@ const PAGES: [(&str, &str); 2] =
     [("docs/faults.md", PAGE), ("docs/examples/faults.md", include_str!("../../../docs/examples/faults.md"))];
 const SCHEMA: &str = include_str!("../../scenario.schema.json");
 
-/// Begins the comment before an example that gives arguments for the client.
+/// Beginning of the comment that gives the client's arguments for an example.
 const PLAYED_WITH: &str = "played with ";
 /// The comment before an example with faults that only a registry plays.
 const PLAYED_TO: &str = "played to a registry's clients";
-/// The comments before examples with faults that only a cluster has. Separate tests play the faults of a node. Here the
-/// example only has to be a valid file.
+/// The comments before examples with faults that only a cluster can play. Separate tests play the faults of a node.
+/// These tests only check that the example is a valid file.
 const PLAYED_IN: [(&str, &str); 2] = [("played on a node", "node"), ("played on kind", "kind")];
-/// Begins the comment that states the hits of each fault, see `hits`.
+/// Beginning of the comment that states the hits of each fault, see `hits`.
 const HITS: &str = "hits: ";
 /// Keys that select requests. Every other key of a fault is a parameter, and the examples must use it for each fault
 /// that has it.
@@ -60,7 +60,7 @@ struct Example {
     arguments: Vec<String>,
     /// Whether only a registry plays the example.
     registry: bool,
-    /// Whether it needs a cluster.
+    /// Whether the example needs a cluster.
     in_cluster: bool,
     /// The expected hits of each fault of the example.
     hits: Vec<Hits>,
@@ -117,7 +117,7 @@ fn play(client: &Path, example: &Example) -> Seen {
     seen
 }
 
-/// The differences between the run and the page; empty if there are none.
+/// The differences between the run of an example and the statements of the page; empty if there are none.
 fn judge(example: &Example, code: Option<i32>, answer: &Value) -> String {
     let mut wrong = String::new();
     if code != Some(0) {
@@ -288,7 +288,7 @@ fn words(schema: &Value, key: &str) -> Vec<String> {
     words.filter_map(|word| Some(word["const"].as_str()?.to_owned())).collect()
 }
 
-/// All keys that the examples use below a path. Lists on the path are passed through.
+/// All keys that the examples use below a path. A list on the path counts as each of its items.
 fn used(path: &[&str]) -> BTreeSet<String> {
     let mut used = BTreeSet::new();
     for example in examples() {

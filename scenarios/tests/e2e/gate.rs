@@ -21,8 +21,8 @@ subject: {service: {}, witness: {kind: http}}
 admission: {rate: 500/s, arrivals: poisson, maxInFlight: 100, mix: {createPod: 5, deletePod: 2}}
 ";
 
-/// Three blocks of two pairs of slices, the fewest that can decide. The planted bugs of these tests change counted
-/// figures, or exceed the threshold many times.
+/// The argument for three blocks of two pairs of slices, the smallest number that can decide. The planted bugs of these
+/// tests change counted figures, or exceed the threshold many times.
 const FEWEST_BLOCKS: &str = "3";
 
 fn judgement(folder: &Path) -> Value {
@@ -34,7 +34,7 @@ fn word<'a>(judgement: &'a Value, metric: &str) -> &'a Value {
     &rows.iter().find(|row| row["metric"] == metric).unwrap_or_else(|| panic!("no {metric}"))["word"]
 }
 
-/// Runs a gate of the build with planted bugs against itself. Only B gets this bug.
+/// Runs a gate of the program with planted bugs against itself. Only B has the bug `bug` switched on.
 fn gate(folder: &Path, planted: &Path, bug: Option<&str>) -> (Output, Value) {
     gate_in(folder, planted, bug, SHORT, &["--quiet", "--no-callgrind", "--blocks", FEWEST_BLOCKS])
 }
@@ -276,7 +276,8 @@ fn nightly_callgrind_counts_what_is_the_same() {
     assert!(!notes.contains("instructions: not counted"), "{notes}");
 }
 
-/// A gate that would take too long is refused before anything starts. The message suggests a value that fits.
+/// A gate that would exceed its time limit is refused before anything starts. The message suggests a value within the
+/// limit.
 #[test]
 #[ignore = "slow"]
 fn a_gate_that_takes_too_long_is_refused() {

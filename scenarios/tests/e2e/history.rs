@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::support::{itself, longhaul, program, story};
 
-/// A run of a few seconds with the example watcher.
+/// A scenario of a few seconds with the example watcher.
 const SHORT: &str = "\
 apiVersion: longhaul/v1
 name: short
@@ -18,7 +18,7 @@ churn: {resource: packages.longhaul.dev/v1alpha1, population: 10, rate: 100/s, m
 budgets: {events: {missed: 0, ghost: 0}}
 ";
 
-/// The records of this many runs. `None` if the watcher is missing.
+/// Plays `runs` runs and returns their records. `None` if the watcher is missing.
 fn records(folder: &Path, runs: usize) -> Option<Vec<PathBuf>> {
     program("example-watcher")?;
     let scenario = folder.join("short.yaml");

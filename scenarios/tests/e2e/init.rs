@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::operator::project;
 use crate::support::{findings, has_python, longhaul, soak, story};
 
-/// This is the first experience of a user who has never written a scenario.
+/// The scenario that `init` writes for a project in kubebuilder's layout passes without any change by the user.
 #[test]
 #[ignore = "slow"]
 fn what_init_writes_for_a_kubebuilder_project_passes_unedited() {
@@ -40,8 +40,8 @@ fn shop() -> tempfile::TempDir {
     folder
 }
 
-/// The scenario has the observed facts: the kind to which the program reacts most, its children, its finalizer, its
-/// port. The scenario passes unchanged.
+/// The scenario that `init` writes has the observed facts: the kind to which the program reacts most, its children, its
+/// finalizer, its port. That scenario passes unchanged.
 #[test]
 #[ignore = "slow"]
 fn a_program_is_observed_and_what_is_written_passes_unedited() {

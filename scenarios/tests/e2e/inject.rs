@@ -1,9 +1,9 @@
 //! Tests of `longhaul-service inject`, which brings images into a cluster without a registry. The injector and the seed
 //! are processes; the mock API server and a simulated kubelet run in the test.
 //!
-//! Each scenario is a function with its name (`inject_small`, …). All have the same checks: the served content equals
-//! the input, nothing is left, the seed's memory stays below its limit, and each chunk is sent once. Each planted bug
-//! fails exactly one check.
+//! Each scenario is a function with its name (`inject_small`, …). All scenarios have the same checks: the served
+//! content equals the input, no object of the injection is left, the seed's memory stays below its limit, and each
+//! chunk is sent once. Each planted bug fails exactly one check.
 
 mod api;
 mod kubelet;
@@ -61,7 +61,8 @@ async fn inject_small() {
     assert!(code == 0 && said.contains("nothing was there"), "{said}");
 }
 
-/// Requests of a registry client that are no pulls are refused as by a registry. `pulls.rs` tests the pulls.
+/// The seed refuses all requests of a registry client except pulls, as a read-only registry does. `pulls.rs` tests the
+/// pulls.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn the_seed_is_a_registry() {
@@ -107,8 +108,8 @@ async fn inject_large() {
     assert_eq!((code, world.left().await), (0, Vec::new()), "{said}");
 }
 
-/// The allowed growth of the watching service while large foreign objects come and go. Its own objects, the Packages,
-/// take a few kilobytes.
+/// The allowed growth of the watching service while large foreign objects come and go. The Packages that the service
+/// watches take a few kilobytes.
 const WATCHER_GROWTH_KIB_MAX: u64 = 8 << 10;
 
 /// A service that watches Packages in the same API server ignores the injector's chunks. The service misses no event,
@@ -150,7 +151,7 @@ async fn inject_while_watched() {
 /// A change to the mounted files of a payload.
 type Damage = fn(&mut Files);
 
-/// A mounted chunk that differs from the sent one is named exactly, and the seed serves nothing.
+/// If a mounted chunk differs from the sent chunk, the seed names the chunk and serves nothing.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn inject_corrupt() {
@@ -295,8 +296,8 @@ async fn what_belongs_to_others_stays() {
     assert_eq!(world.left().await, ["configmaps/theirs"]);
 }
 
-/// The API server refuses, hangs, reports conflicts and is slow. All chunks arrive, and the injector waits as long as
-/// the server's `Retry-After` says.
+/// If the API server refuses requests, hangs, reports conflicts or is slow, all chunks still arrive, and the injector
+/// waits as long as the server's `Retry-After` says.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn inject_sick_apiserver() {
@@ -327,7 +328,7 @@ async fn inject_sick_apiserver() {
     assert_eq!((world.clean().await.0, world.left().await), (0, Vec::new()));
 }
 
-/// If an injection is impossible, the message says why and what to do.
+/// If an injection is impossible, the message has the reason and a remedy.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn what_stands_in_the_way_is_explained() {
@@ -355,7 +356,7 @@ async fn what_stands_in_the_way_is_explained() {
     assert_eq!((world.clean().await.0, world.left().await), (0, Vec::new()));
 }
 
-/// Deleting the index deletes all other objects, because it owns them.
+/// Deleting the index deletes all other objects of the injection, because the index owns them.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn one_delete_takes_all() {

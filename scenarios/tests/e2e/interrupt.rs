@@ -10,7 +10,8 @@ use rustix::process::Signal;
 use crate::support::{longhaul, program, verdict};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
-/// Time limit. A busy machine may need long to start everything; a test that takes longer has found a hang.
+/// Time limit of a wait in these tests. A busy machine may need long to start everything; a test that takes longer has
+/// found a hang.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Polls until `look` returns something.
@@ -79,8 +80,8 @@ fn sigterm_leaves_a_judged_record_and_no_process() {
     interrupted_by(Signal::TERM, "SIGTERM");
 }
 
-/// Whenever a run is killed, its record has everything up to five seconds before, and can be judged. If the kill comes
-/// in the middle of a write, the last row is incomplete.
+/// Whenever a run is killed, its record has everything up to five seconds before the kill, and can be judged, even if
+/// the kill leaves an incomplete last row.
 #[test]
 #[ignore = "slow"]
 fn a_run_that_is_killed_at_any_moment_loses_five_seconds_at_most() {
@@ -95,7 +96,7 @@ fn a_run_that_is_killed_at_any_moment_loses_five_seconds_at_most() {
     });
 }
 
-/// How late an interval may be on a busy machine, including the time until the test sees it.
+/// Maximum lateness of an interval's row on a busy machine, including the time until the test reads the row.
 const SEEN_LATE: Duration = Duration::from_millis(1500);
 
 fn killed_after(moment: Duration, service: &Path) {

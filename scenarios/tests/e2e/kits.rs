@@ -1,5 +1,5 @@
-//! Tests of the kits with which tests in Go, Python and Java start `longhaul envtest`. Each kit runs its own tests, and one example is the
-//! same in all languages. The kit in Rust is a crate of the workspace and is tested there.
+//! Tests of the kits with which tests in Go, Python and Java start `longhaul envtest`. Each kit runs its own tests, and
+//! one example is the same in all languages. The tests of the kit in Rust are in its own crate.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -1,5 +1,5 @@
-//! Tests of the mistakes that can be planted in the kubebuilder operator. Each breaks its own budget, and the operator
-//! without a mistake passes.
+//! Tests of the mistakes that can be planted in the kubebuilder operator. Each mistake breaks its own budget, and the
+//! operator without a mistake passes.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -62,7 +62,8 @@ fn the_page_has_every_mistake() {
     assert_eq!(named, mistakes(), "docs/operators.md against internal/planted/planted.go");
 }
 
-/// The runs take place in parallel, because each run mostly waits.
+/// Each mistake of the operator breaks its own budget, and the correct operator passes. The runs take place in
+/// parallel, because each run mostly waits.
 #[test]
 #[ignore = "slow"]
 fn nightly_mistakes_of_operators_are_caught_and_the_clean_operator_passes_ten_times() {
@@ -88,7 +89,7 @@ fn play(plays: Vec<Play>) {
 }
 
 impl Row {
-    /// Whether the mistake needs the output of `init`, or a gate. `operator_webhooks` tests these mistakes.
+    /// Whether the mistake needs the output of `init`, or a gate. The module `operator_webhooks` tests such mistakes.
     fn is_of_webhooks(&self) -> bool {
         self.broken.iter().any(|budget| budget.starts_with("admission.") || budget == "gate")
     }

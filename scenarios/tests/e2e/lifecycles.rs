@@ -1,5 +1,5 @@
 //! Tests of what churn does with objects after their creation, on the mock API server: each step must appear in the
-//! commits. Further tests: a write that the server refuses ends the run before the load begins.
+//! commits. If the server refuses a kind of write, the run ends before the load begins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ fn play(watches: &str, churn: &str) -> Option<Soak> {
     Some(soak(&[path.to_str().unwrap(), "--keep-events"]))
 }
 
-/// For each object of a resource, its changes in order.
+/// The changes of each object of a resource, in order.
 fn lives(commits: &[Value], resource: &str) -> BTreeMap<String, Vec<String>> {
     let mut lives: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for commit in commits.iter().filter(|commit| commit["resource"] == resource) {
@@ -139,7 +139,8 @@ fn another_writer_writes_too() {
     }
 }
 
-/// The output has the server's message before the first phase begins. The exit code is 3.
+/// If the server refuses a write of the churn, the run ends before its first phase with the server's message and exit
+/// code 3.
 #[test]
 #[ignore = "slow"]
 fn a_refused_write_ends_the_run_before_it_begins() {

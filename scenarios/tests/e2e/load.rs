@@ -138,7 +138,8 @@ fn the_plan_is_printed() {
     assert_eq!(webhook.reviews(), 0);
 }
 
-/// A recording is sent again, review by review. Files in other formats are read too, and unreadable lines are named.
+/// `--replay` sends a recording again, review by review. Files that a user wrote are read too, and unreadable lines are
+/// named.
 #[test]
 #[ignore = "slow"]
 fn a_recording_is_sent_again() {
@@ -368,7 +369,7 @@ fn streams_that_cannot_be_written_are_told_by_the_exit_code() {
     assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0), "{}", story(&output));
 }
 
-/// Servers whose first answer breaks off, is endless, or contains escape sequences. The message has a remedy, and the
+/// If the server's first answer breaks off, is endless, or contains escape sequences, the message has a remedy, and the
 /// terminal stays intact.
 #[test]
 #[ignore = "slow"]

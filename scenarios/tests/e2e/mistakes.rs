@@ -1,5 +1,5 @@
 //! Tests that every mistake in the library of bugs gets the words of its verdict, and that the client without the
-//! mistake passes. So each scenario shows its own bug and no other.
+//! mistake passes. So each scenario detects its own bug and no other bug.
 //!
 //! One test plays the whole library, several runs at a time. The runs mostly wait, so other tests may run at the same
 //! time.
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::plays::{Seen, left_open, play_all, stalled};
 use crate::support::{longhaul, program};
 
-/// Bugs whose scenarios take a few seconds. These bugs are played before each change.
+/// Bugs whose scenarios take a few seconds. The quick tests play these bugs.
 const SHORT: [&str; 3] = ["bad-line-swallowed", "cache-before-callback", "list-then-watch-without-rv"];
 
 /// One client, and one scenario of a bug.

@@ -56,7 +56,7 @@ fn signed_images_of_the_mock_are_judged_as_it_says_by_the_policy_that_it_writes(
     assert!(String::from_utf8_lossy(&again.stderr).contains("name a new folder"), "{again:?}");
 }
 
-/// Loopback has more than one address. The mock listens on the given address only.
+/// The mock registry listens only on the given address, although loopback has more than one.
 #[test]
 #[ignore = "slow"]
 fn a_registry_listens_where_it_is_told_to() {

@@ -11,10 +11,10 @@ use serde_json::Value;
 use crate::support::{itself, longhaul, program, sends, soak};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
-/// Time limit. On a busy machine a node needs a minute to start.
+/// Time limit of a wait in these tests. On a busy machine a node needs a minute to start.
 const PATIENCE: Duration = Duration::from_mins(4);
 
-/// A lock on this machine, which can run only one node at a time.
+/// A lock that lets only one test at a time run a node on this machine.
 pub struct Machine {
     pub assets: PathBuf,
     _turn: File,
@@ -149,8 +149,8 @@ fn a_node_runs_a_pod_of_an_image_that_was_loaded_and_leaves_nothing() {
     assert_eq!(std::fs::read_dir(state.join("longhaul/clusters")).unwrap().count(), 0);
 }
 
-/// A scenario runs on a node as on other control planes. The API server reaches the webhook of a process on the
-/// machine.
+/// A scenario with the service as a process passes on a node. The API server in the node reaches the webhook of that
+/// process on the machine.
 #[test]
 #[ignore = "slow"]
 fn nightly_the_service_passes_on_a_node() {
@@ -345,8 +345,8 @@ fn troubled(faults: &str, steady: &str, changes: &[(&str, &str)]) -> (tempfile::
     (folder, file)
 }
 
-/// For a while no Pod runs, or the registry is unreachable, or CPU is scarce. Calls fail, but no Pod without a digest
-/// is admitted.
+/// While no Pod of the service runs, the registry is unreachable or CPU is scarce, calls fail, but no Pod without a
+/// digest is admitted.
 #[test]
 #[ignore = "slow: a node, and faults of Pods for a minute"]
 fn nightly_what_a_cluster_does_to_pods_lets_nothing_in() {
@@ -436,7 +436,8 @@ fn nightly_an_api_server_that_is_killed_costs_no_call_of_others() {
     assert!(hits[0]["detail"].as_str().unwrap().contains("was ready again after"), "{hits:?}");
 }
 
-/// A certificate that expires during the load costs no call, because the next certificate is in the Secret before.
+/// If a certificate expires during the load, no call fails, because the next certificate is in the Secret before the
+/// expiry.
 #[test]
 #[ignore = "slow: a node, and a certificate that ends after half a minute"]
 fn nightly_a_certificate_that_ends_in_pods_costs_no_call() {

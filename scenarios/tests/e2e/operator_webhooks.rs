@@ -1,5 +1,5 @@
-//! Tests of mistakes in an operator's webhooks. The scenario is the one that `init` writes for the operator. The
-//! scenario also gets a template that must be refused, and direct reviews in addition to those of the API server.
+//! Tests of mistakes in an operator's webhooks. The tests use the scenario that `init` writes for the operator. They
+//! add a template that must be refused, and direct reviews in addition to those of the API server.
 
 use std::path::Path;
 

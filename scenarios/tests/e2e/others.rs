@@ -19,7 +19,7 @@ struct Other {
     passes: bool,
 }
 
-/// A webhook configuration that is used if the real ones are not installed.
+/// A webhook configuration that is used if the program's real configurations are not installed.
 const STANDS_IN: &str = "apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata: {name: stands-in}
@@ -98,7 +98,7 @@ fn every_file_is_valid() {
     }
 }
 
-/// One test for each scenario. The tests run in parallel, because many take a minute.
+/// Defines one test for each scenario. The tests run in parallel, because many take a minute.
 macro_rules! each {
     ($($name:ident),* $(,)?) => {
         const EACH: &[&str] = &[$(stringify!($name)),*];

@@ -130,7 +130,8 @@ fn direct_load_sends_ones_own_kinds() {
     assert!(sums(&soak.record(), "sent") > 500, "{}", soak.story());
 }
 
-/// If a webhook checks more than the definition, refused objects that were generated from the definition prove nothing.
+/// A webhook may refuse objects that were generated from the definition, because the webhook may check more than the
+/// definition.
 #[test]
 #[ignore = "slow"]
 fn what_was_made_from_the_definition_may_be_refused() {
@@ -189,7 +190,7 @@ fn nightly_those_of_an_operator_are_right_directly_and_through_a_real_server() {
     }
 }
 
-/// A gate in which every review is refused would compare nothing. So it ends with a message.
+/// A gate in which every review is refused would compare nothing. So such a gate ends with a message.
 #[test]
 #[ignore = "slow"]
 fn a_gate_of_denials_is_refused() {

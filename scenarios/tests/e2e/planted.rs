@@ -154,8 +154,8 @@ fn too_much_evidence_is_denied_or_an_image_is_let_in_that_must_not_run() {
     });
 }
 
-/// Each of these bugs accepts too many signatures in another way. The runs take place in parallel, because each run
-/// mostly waits.
+/// Each bug that accepts too many signatures breaks the budget of wrong verdicts. The runs take place in parallel,
+/// because each run mostly waits.
 #[test]
 #[ignore = "slow"]
 fn signatures_that_are_believed_too_much_are_wrong_verdicts_and_nothing_else() {
@@ -239,8 +239,8 @@ fn a_filter_that_drops_deletions_leaves_ghosts_and_its_clean_twin_passes() {
     });
 }
 
-/// Validators that are replaced, or late, cost no review. A service that uses only one validator, or ignores the time
-/// limit, is found.
+/// If validators restart or answer late, the service loses no review. A service that uses only one validator, or
+/// ignores the time limit, breaks its budget.
 #[test]
 #[ignore = "slow"]
 fn nightly_validators_that_go_or_are_late_are_found_out_by_who_cannot_bear_it() {

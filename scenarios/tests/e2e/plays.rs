@@ -1,4 +1,4 @@
-//! Runs many short scenarios in parallel, each once.
+//! Runs many short scenarios in parallel, each scenario once.
 //!
 //! If a correct client fails, that is a bug of Longhaul, and no second attempt hides it. A run is repeated, alone, in
 //! two cases: it reports that the machine stood still, or its verdict lacks a word and names a budget that it could not
@@ -14,10 +14,10 @@ use serde_json::Value;
 
 use crate::support;
 
-/// Number of runs at the same time. Each is a harness and a client, which sleep most of the time.
+/// Number of runs at the same time. Each run is a harness and a client, which sleep most of the time.
 const AT_ONCE: usize = 20;
-/// How often one run may report that the machine stood still. After that the test fails, because the machine is too
-/// busy.
+/// Maximum number of times that one run may report that the machine stood still. After that the test fails, because the
+/// machine is too busy.
 const STALLS_MAX: usize = 2;
 /// The budget that reports that the machine stood still: see `reports/src/judge/validity/stalls.rs`.
 const STALL: &str = "validity.pace";
@@ -29,7 +29,7 @@ pub struct Seen {
     pub wrong: String,
     /// The reason, if the machine alone spoiled the run.
     pub stalled: Option<String>,
-    /// The requirement of the run that this machine lacks.
+    /// The program or right that the run needs and this machine lacks.
     pub skipped: Option<String>,
     pub seconds: f64,
 }
@@ -43,7 +43,7 @@ pub struct Played<T> {
     pub seconds: f64,
 }
 
-/// Plays all scenarios, and repeats once the runs that the machine spoiled.
+/// Plays all scenarios, and repeats each run that the machine spoiled.
 pub fn play_all<T: Send>(things: Vec<T>, play: impl Fn(&T) -> Seen + Sync) -> Played<T> {
     play_so_many(AT_ONCE, things, play)
 }

@@ -1,5 +1,5 @@
-//! Tests of the service's API over Deployments on the mock API server with RBAC. The rights in its manifests are
-//! exactly those that it uses. The modules below test soaks of the API.
+//! Tests of the service's API over Deployments on the mock API server with RBAC. The rights in the service's manifests
+//! are exactly those that the service uses. The submodules test soaks of the API.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -117,7 +117,8 @@ impl World {
     }
 }
 
-/// All allowed requests as `verb resource.group`. Roles that are bound in one namespace count as if bound in all.
+/// All requests that the manifests allow, as `verb resource.group`. A role that is bound in one namespace counts as
+/// bound in all namespaces.
 fn rights(objects: &[Value]) -> BTreeSet<String> {
     let list = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().filter_map(|one| one.as_str().map(str::to_owned)).collect()

@@ -166,7 +166,7 @@ fn an_unknown_bug_is_named_with_the_nearest_known_one() {
 }
 
 /// After a restore from a backup, newer objects are gone and changed objects have their older version again. A client
-/// that lists again sees both; a client that watches from the old revision sees neither.
+/// that lists again sees both; a client that watches from the old revision sees neither change.
 #[test]
 #[ignore = "slow"]
 fn a_store_that_goes_back_in_time_is_judged_by_what_it_holds_then() {

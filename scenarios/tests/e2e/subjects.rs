@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use crate::strangers::{SAME, folder, play};
 use crate::support::{Ended, Soak, findings, has_python, longhaul, program, verdict};
 
-/// Time limit. A busy machine may need long to start everything; a test that takes longer has found a hang.
+/// Time limit of a wait in these tests. A busy machine may need long to start everything; a test that takes longer has
+/// found a hang.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 fn runs(process: &mut Ended) -> bool {
@@ -319,7 +320,7 @@ fn a_webhook_that_runs_already_is_judged_by_its_address() {
     assert!(soak.story().contains("there is no such process"), "{}", soak.story());
 }
 
-/// Keys that do not belong to the kind of subject are reported with their line and the right keys.
+/// A key that does not belong to the subject's kind is refused. The message has the key's line and the right keys.
 #[test]
 #[ignore = "slow"]
 fn what_does_not_belong_to_a_kind_is_refused() {

@@ -13,7 +13,7 @@ pub struct Soak {
 }
 
 /// The folder of the tested programs. `cargo xtask test` builds them optimized, as `cargo xtask soak` does, because
-/// slower ones would keep the machine busy. Otherwise it is cargo's target folder for this profile.
+/// slower ones would keep the machine busy. Under plain `cargo test` it is cargo's target folder of the tests' profile.
 pub fn programs() -> PathBuf {
     let built = Path::new(env!("CARGO_BIN_EXE_longhaul")).parent().unwrap();
     std::env::var_os("LONGHAUL_PROGRAMS").map_or(built.to_owned(), PathBuf::from)
@@ -114,7 +114,7 @@ pub fn soak(arguments: &[&str]) -> Soak {
     Soak { output, runs }
 }
 
-/// Runs a scenario that is given as text.
+/// Runs `longhaul soak` with a scenario that is given as text.
 pub fn soak_text(text: &str, arguments: &[&str]) -> Soak {
     let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
     file.write_all(text.as_bytes()).unwrap();

@@ -1,5 +1,5 @@
-//! Tests of registries with faults, restarts and new certificates with the built-in service. The tests use short forms
-//! of library scenarios, each with a changed form that must fail.
+//! Tests of the built-in service during faults of the registry, restarts and new certificates. The tests use shortened
+//! scenarios of the library, each beside a changed scenario that must fail.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn run(text: &str, patch: &Value) -> Option<Soak> {
     Some(soak(&[file.to_str().unwrap(), "--service", service.to_str().unwrap()]))
 }
 
-/// Runs two changed forms of a scenario in parallel, because each run mostly waits.
+/// Runs a scenario with each of two patches in parallel, because each run mostly waits.
 fn both(text: &str, one: &Value, other: &Value) -> Option<(Soak, Soak)> {
     std::thread::scope(|scope| {
         let one = scope.spawn(|| run(text, one));

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::support::{longhaul, program, soak};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
-/// Time limit of a start on a busy machine.
+/// Time limit of a run's start on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Sends a request. Returns the status line with headers, and the body.
@@ -201,7 +201,7 @@ fn readers(page: String, token: &str) -> (std::net::SocketAddr, Receiver<String>
     (address, seen)
 }
 
-/// Answers one request with the page, or forwards it to the run.
+/// Answers one request with the page of the readers, or forwards it to the run.
 fn pass_on(stream: TcpStream, page: &str, html: &str, told: &Sender<String>) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let (mut head, mut length) = (String::new(), 0);

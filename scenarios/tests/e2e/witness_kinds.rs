@@ -29,9 +29,9 @@ pub fn play_in(scenario: &str, witness: &[&str], mode: &str, budgets: &str) -> O
 #[derive(Clone, Copy)]
 enum Says {
     Passes,
-    /// Only this budget is broken.
+    /// The run breaks only this budget.
     Breaks(&'static str),
-    /// Only this budget is undecided, because the witness cannot observe what it needs.
+    /// Only this budget is undecided, because the witness cannot observe the facts that it needs.
     CannotTell(&'static str),
 }
 use Says::{Breaks, CannotTell, Passes};
@@ -93,16 +93,16 @@ fn nightly_children_tell_no_more_than_they_show() {
 }
 
 /// A fault delays every event from 2 s on by eight seconds, while objects are deleted. An operator that handles each
-/// event when it arrives, and releases objects on request, has missed nothing and is late with nothing. The same holds
-/// for every kind of witness. An operator that ignores some events has missed them.
+/// event when it arrives, and releases objects on request, has missed nothing and is late with nothing. Every kind of
+/// witness must give these verdicts. An operator that ignores some events has missed these events.
 const WITHHELD: &str = "phases: {warmUp: 1s, steady: 16s, drain: 9s}\nfaults:\n  - {name: event-delayed, at: 2s, resource: packages, delay: 8s}\n";
 
 const STATUS: [&str; 1] = ["{kind: status, annotation: example.com/seen}"];
 const CHILDREN: [&str; 2] = ["{kind: children}", OWNER];
 const FINALIZER: [&str; 1] = ["{kind: finalizer, name: example.com/cleanup}"];
 
-/// Plays all cases in parallel. Each has the witness, the operator's mode, the budgets, and the budgets that must be
-/// broken.
+/// Plays all cases in parallel. Each case has the witness, the operator's mode, the budgets, and the budgets that must
+/// be broken.
 fn all_withheld(cases: &[(&[&str], &str, &str, &[&str])]) {
     let scenario = SCENARIO.replace("phases: {warmUp: 1s, steady: 8s, drain: 7s}\n", WITHHELD);
     assert!(scenario.contains("event-delayed"));

@@ -12,7 +12,7 @@ fn python() -> Option<String> {
     has_python().then(|| format!("[python3, {SUBJECTS}/watcher.py]"))
 }
 
-/// The two example watchers to copy pass a scenario with each kind of fault.
+/// The two example watchers (Rust and Python) pass a scenario with each kind of fault.
 #[test]
 #[ignore = "slow"]
 fn the_example_watchers_pass() {
@@ -31,7 +31,7 @@ fn the_example_watchers_pass() {
     });
 }
 
-/// A program without the named bug must refuse to run. Otherwise its pass would be false.
+/// A program without the named bug must refuse to run. Otherwise a run with the bug would pass without having the bug.
 #[test]
 #[ignore = "slow"]
 fn a_clean_program_refuses_a_plant() {
@@ -41,7 +41,7 @@ fn a_clean_program_refuses_a_plant() {
     assert!(soak.stdout().contains("LONGHAUL_PLANTED_BUG"), "{}", soak.story());
 }
 
-/// Runs the Python watcher, which posts these lines first. `keys` are added to the witness.
+/// Runs the Python watcher, which first posts the lines `lines`. `keys` are added to the witness.
 fn chatty(lines: &[&str], keys: &str) -> Option<Soak> {
     python()?;
     let arguments = lines.iter().map(|line| format!("'{line}'")).collect::<Vec<_>>().join(", ");

@@ -11,7 +11,8 @@ use serde_json::Value;
 use crate::support::{Soak, itself, longhaul, program, rows, sends, soak_text, story};
 use crate::webhook::{Habit, Webhook};
 
-/// Time limit. A busy machine may need long to start processes; a test that takes longer has found a hang.
+/// Time limit of a wait in these tests. A busy machine may need long to start processes; a test that takes longer has
+/// found a hang.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 pub fn start(webhook: &Webhook, arguments: &[&str]) -> Child {
@@ -183,8 +184,8 @@ fn a_worker_lost_behind_a_command_makes_the_run_invalid() {
     assert!(report["numbers"]["sent"].as_u64().unwrap() > 0, "what was measured until then is told");
 }
 
-/// Pipes change what a correct worker sends. Whatever the change is, the worker is refused by name, and the coordinator neither hangs nor
-/// grows.
+/// If a pipe changes the lines of a correct worker in any way, the coordinator refuses that worker by name, and neither
+/// hangs nor grows.
 #[test]
 #[ignore = "slow"]
 fn a_worker_that_lies_makes_the_run_invalid() {
@@ -224,7 +225,7 @@ fn a_worker_that_lies_makes_the_run_invalid() {
 }
 
 /// Workers that the test itself implements from the description of the protocol. Such a worker sends its next line
-/// after each order of the coordinator.
+/// after each message of the coordinator.
 #[test]
 fn other_versions_and_nonsense_are_refused() {
     let webhook = Webhook::start(Habit::Allow);

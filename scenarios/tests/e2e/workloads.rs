@@ -1,5 +1,5 @@
 //! Tests of workloads that become ready because the scenario says so. An operator that waits for its Deployments then
-//! reports `Ready`. Otherwise it waits for ever.
+//! reports `Ready`. If the workloads never become ready, the operator waits for ever.
 
 use crate::support::{Soak, has_python, soak_text};
 
@@ -33,7 +33,7 @@ fn play(mode: &str, plane: &str, faults: &str) -> Option<Soak> {
     Some(soak_text(&text.replace("WORKLOADS", plane).replace("FAULTS", faults), &[]))
 }
 
-/// Plays both runs in parallel, because each run mostly waits.
+/// Plays two runs in parallel, because each run mostly waits.
 fn both(one: [&str; 3], other: [&str; 3]) -> Option<(Soak, Soak)> {
     let play = |[mode, plane, faults]: [&str; 3]| play(mode, plane, faults);
     let (one, other) = std::thread::scope(|scope| {
@@ -56,7 +56,7 @@ fn an_operator_that_waits_for_a_deployment_is_done_with_the_key_and_waits_withou
     assert!(without.stdout().contains(" 0 observed"), "it says nothing, because it waits: {}", without.story());
 }
 
-/// With each fault, the operator that does not wait correctly fails, and the one that waits passes.
+/// With each fault of workloads, the operator that does not wait correctly fails, and the operator that waits passes.
 #[test]
 #[ignore = "slow"]
 fn nightly_an_operator_that_cannot_wait_is_found_by_workloads_that_are_not_ready() {

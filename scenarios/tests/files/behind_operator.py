@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""An operator that is behind, or that cannot do its work, for tests of what is then said of it. It follows the Packages by a watch, handles them
-one after the other in the order in which they came, and writes the generation that it handled into an annotation.
+"""An operator that is behind with its work, or cannot do it, for tests of the causes that a report names. The operator watches
+Packages, handles them one after the other in the order of their events, and writes the handled generation into an annotation.
 
     behind_operator.py MODE
 
-MODE is `limited` (eight requests a second, five for each object), `passes` (the same, but it overlooks every fifth object), `refused` (it writes a
-ConfigMap first that no API server takes), `unled` (it waits for a Lease in a namespace that is not there) or `workload` (it makes a Deployment and
-waits for its replicas). Needs Python 3.9 or newer and nothing else.
+MODE is one of these. `limited`: eight requests a second, five for each object. `passes`: like `limited`, but every fifth object is
+ignored. `refused`: the operator first writes a ConfigMap that every API server refuses. `unled`: it waits for a Lease in a namespace
+that does not exist. `workload`: it creates a Deployment and waits for its replicas. Needs Python 3.9 or newer and nothing else.
 """
 
 import os

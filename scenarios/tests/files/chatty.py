@@ -1,4 +1,4 @@
-"""The example watcher, which posts other lines before its own. For tests: `chatty.py WATCHER LINE [LINE …]`, all in one post."""
+"""The example watcher, which first posts the given lines in one post. For tests: `chatty.py WATCHER LINE [LINE …]`."""
 
 import os
 import runpy

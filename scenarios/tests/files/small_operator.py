@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
-"""A small operator for tests of witnesses: lists the Packages about once a second and does for each what its mode says.
+"""A small operator for tests of witnesses: lists the Packages about once a second and handles each as its mode says.
 
     small_operator.py MODE [BUG] [watch] [hold]
 
-MODE is what it leaves behind, and so what proves what it saw: `name`, `label` and `owner` (a ConfigMap known by that), `kept` (as `label`, and
-looked after: whoever deletes or edits it finds it restored), `finalizer`,
-`condition` and `annotation` (the generation that it handled), `log` (lines such as controller-runtime writes) or `metrics` (a series for
-each object, and one whose value is its generation, on $LONGHAUL_METRICS_PORT). BUG is a mistake: `no-create` overlooks every fifth object, `no-update` what changes later,
-`no-delete` whatever goes, `restless` never comes to rest (`annotation` and `condition` change in each round), `twice` makes each ConfigMap
-twice, as with a cache that does not have the first yet, and tidies up in the next round, `again` makes a Package again that somebody deleted,
-`reaps` deletes every fifth Package, `unowned` makes a ConfigMap for each that nobody owns; with `owned` each has its owner. With `watch` it follows the Packages by a watch and lists
-them at the start and when that ends; with `hold` it holds each by its finalizer as well. Needs Python 3.9 or newer and nothing else.
+MODE is the trace that the operator leaves, by which a witness sees what it handled. `name`, `label`, `owner`: a ConfigMap that refers to
+the Package in this way. `kept`: like `label`, and a deleted or edited ConfigMap is restored. `finalizer`. `condition`, `annotation`: the
+handled generation. `log`: lines as controller-runtime writes them. `metrics`: a series for each object, and one with its generation as
+value, on $LONGHAUL_METRICS_PORT.
+
+BUG is a mistake. `no-create` ignores every fifth object, `no-update` all changes, `no-delete` all deletions. `restless` never comes to
+rest (`annotation` and `condition` change in each round). `twice` creates each ConfigMap twice, as with a stale cache, and deletes one in
+the next round. `again` creates a Package again that another writer deleted. `reaps` deletes every fifth Package. `unowned` creates a
+ConfigMap without an owner for each Package; with `owned` it has its owner.
+
+With `watch` the operator watches the Packages, and lists them at the start and when the watch ends. With `hold` it also holds each
+Package by its finalizer. Needs Python 3.9 or newer and nothing else.
 """
 
 import base64
@@ -30,7 +34,7 @@ CONFIGMAPS = "/api/v1/configmaps"
 MADE_BY = "app.kubernetes.io/managed-by"
 UID = "example.com/package-uid"
 FINALIZER = "example.com/cleanup"
-# Slower than what is called a hot loop.
+# Pause between two rounds: too long for a hot loop.
 PAUSE_S = 0.8
 PATCH = "application/merge-patch+json"
 
@@ -55,16 +59,16 @@ class Api:
         except (OSError, http.client.HTTPException):
             self.connection = None
             raise
-        # Somebody else was faster: the next round shows what there is to do.
+        # Another writer was faster. The next round handles the object again.
         return json.loads(text) if answer.status < 300 else {}
 
     def list(self, path):
-        # An answer without items would look like a world without objects.
+        # An answer without items would look as if no object existed.
         return self.ask("GET", path)["items"]
 
 
 class Follower:
-    """The Packages as a watch tells them."""
+    """The Packages as a watch reports them."""
 
     def __init__(self):
         self.api, self.known, self.lock = Api(os.environ["KUBECONFIG"]), None, threading.Lock()
@@ -147,7 +151,7 @@ class Operator:
         if self.bug != "no-delete":
             self.handled = {uid: seen for uid, seen in self.handled.items() if uid in packages}
             if self.mode in ("name", "label", "kept"):
-                # One list for both: each more of them would look like a hot loop.
+                # One list serves both uses, because a second list would look like a hot loop.
                 children = self.api.list(CONFIGMAPS)
                 if self.mode == "kept":
                     self.look_after(packages, children)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""An operator that waits: it makes a Deployment for each Package, and says `phase: Ready` in the Package's status once all Pods of it are ready.
+"""An operator that waits: it creates a Deployment for each Package, and writes `phase: Ready` into the Package's status once all Pods of
+the Deployment are ready.
 
     waiting_operator.py [impatient]
 
-Its mistake, `impatient`: while something is not ready it asks again without a pause. Needs Python 3.9 or newer and nothing else.
+With the mistake `impatient`, it requests the Deployment again without a pause while it is not ready. Needs Python 3.9 or newer and nothing else.
 """
 
 import http.client
@@ -15,7 +16,7 @@ from small_operator import PACKAGES, PATCH, PAUSE_S, UID, Api
 
 DEPLOYMENTS = "/apis/apps/v1/deployments"
 PODS = 2
-# What is called a hot loop.
+# Pause of the mistake: so short that the requests are a hot loop.
 NO_PAUSE_S = 0.05
 
 
@@ -51,7 +52,7 @@ def is_ready(one):
 
 
 def look(api, package, children):
-    """One Package; whether its Deployment is ready."""
+    """Handles one Package. Returns whether its Deployment is ready."""
     meta, status = package["metadata"], package.get("status", {})
     child = children.get(meta["uid"])
     wanted = deployment(meta)

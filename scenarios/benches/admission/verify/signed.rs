@@ -15,9 +15,9 @@ use crate::kit::cores::Cores;
 const IMAGES: usize = 3000;
 const SEED: u64 = 7;
 
-/// The service's limit of reviews at one time. The benchmark's single client may use three quarters of them.
+/// The service's limit of simultaneous reviews. The benchmark's single client may use three quarters of them.
 const IN_FLIGHT: usize = 1000;
-/// The fault that delays the registry's answers.
+/// Identifier of the fault that delays the registry's answers.
 const SLOW: FaultId = FaultId(1);
 /// The kind of image that cosign verifies.
 pub(super) const BESIDE_COSIGN: Signing = Signing::Release(Form::Tag);
@@ -78,7 +78,7 @@ impl Signed {
         Ok(Slow(&self.registry))
     }
 
-    /// Starts a service that verifies these images, with these cache settings.
+    /// Starts a service that verifies the registry's images, with the cache settings `cache`.
     pub(super) async fn service(&self, world: &World, cores: &Cores, cache: &Value) -> Result<Subject> {
         let root = |name: &str, file: &PathBuf| json!({"name": name, "keyFile": file});
         let holder = json!({"name": "release", "keyless": {"issuer": HOLDER.issuer, "subject": HOLDER.subject}});

@@ -13,12 +13,12 @@ use crate::kube::figures::Figure;
 use crate::kube::load::{Write, Writers};
 use crate::kube::measure::{BUSY, SETTLING, Subject};
 
-/// Size of each request body.
+/// Size of each request body in bytes.
 pub(super) const BYTES: usize = 10 << 10;
 const NAMESPACE: &str = "bench-large";
 /// Duration of the small reads without a list beside them.
 const ALONE: Duration = Duration::from_secs(3);
-/// Interval of the small reads.
+/// Interval between two small reads.
 const EVERY: Duration = Duration::from_millis(5);
 
 /// Creates the objects and lists them once.

@@ -11,10 +11,10 @@ use crate::kube::load::{Course, Write};
 use crate::kube::measure::{BUSY, OBJECTS, Subject};
 use crate::kube::watchers::{Wanted, Watchers};
 
-/// The most updates per second for which there is memory: more than any server in this benchmark answers.
+/// Maximum number of updates per second whose times are kept: more than any server in this benchmark answers.
 const UPDATES_MAX: usize = 100_000;
 
-/// Sends updates for this long.
+/// Sends updates for the time `window`, and measures their rate and the watcher's delay.
 pub(super) async fn measure(subject: &mut Subject, window: Duration) -> Result<()> {
     let count = UPDATES_MAX * usize::try_from(window.as_secs())?;
     let lags = Arc::new(Lags::of(subject.busy.next, count)?);

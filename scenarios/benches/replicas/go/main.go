@@ -1,4 +1,4 @@
-// The same API with client-go's informer and net/http, as small as it can be written: what the service is compared with.
+// A minimal server of the service's API over Deployments, with client-go's informer and net/http, for comparison with the service.
 package main
 
 import (

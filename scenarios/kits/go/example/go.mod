@@ -57,5 +57,5 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-// Where the kit lies in your repository.
+// The folder of the kit in your repository.
 replace longhaul.dev/kit => ../

@@ -14,13 +14,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Time limit of the start, for a busy machine. Usually the API server is ready in 50 ms.
+/// Time limit of the API server's start on a busy machine. Usually the API server is ready in 50 ms.
 const START_WITHIN: Duration = Duration::from_secs(30);
-/// Time limit of the end, in which the ledger of a long test is judged.
+/// Time limit of the API server's end, in which Longhaul judges the ledger of a long test.
 const STOP_WITHIN: Duration = Duration::from_mins(1);
 /// Interval between two checks whether the program has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// Number of lines of Longhaul's output that are kept.
+/// Maximum number of lines of Longhaul's output that are kept.
 const LINES_MAX: usize = 200;
 /// The beginning of the line that the API server writes when it is ready.
 const SERVED: &str = "kube-apiserver: serving at ";
@@ -29,7 +29,7 @@ const SERVED: &str = "kube-apiserver: serving at ";
 const SCRIPT: &str = r#""$TEST_ASSET_KUBE_APISERVER" --secure-port="$1" --cert-dir="$2" --etcd-servers= </dev/null & cat >/dev/null; kill $!; wait $!"#;
 /// The first line of a certificate in PEM.
 const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
-/// Exit codes of Longhaul.
+/// Exit code of `longhaul` for a pass.
 const PASS: i32 = 0;
 const UNDECIDED: i32 = 2;
 
@@ -47,7 +47,7 @@ pub enum Error {
 /// The verdict of the ledger, with Longhaul's output.
 #[derive(Debug, Clone)]
 pub struct Verdict {
-    /// Exit code: 0 pass, 1 fail, 2 undecided because a fault hit nothing. Other codes are errors of Longhaul.
+    /// Exit code: 0 pass, 1 fail, 2 undecided because a fault hit nothing. Other exit codes are errors of Longhaul.
     pub code: i32,
     /// The output of Longhaul.
     pub lines: Vec<String>,
@@ -138,7 +138,7 @@ impl Fault {
         self.with("resource", resource)
     }
 
-    /// Sets any other key of the fault; docs/faults.md lists the keys. The value is YAML.
+    /// Sets any other key of the fault to a YAML value; docs/faults.md lists the keys.
     #[must_use]
     pub fn with(mut self, key: &str, value: &str) -> Self {
         // Writing to a string cannot fail.
@@ -159,7 +159,7 @@ impl Longhaul {
         self.flag("--chaos", &seed.to_string())
     }
 
-    /// Plays this fault.
+    /// Adds a fault that the API server plays.
     #[must_use]
     pub fn fault(mut self, fault: Fault) -> Self {
         self.faults.push(fault);
@@ -185,7 +185,7 @@ impl Longhaul {
         self.flag("--manager-agent", agent)
     }
 
-    /// Lets workloads become ready, each after this time.
+    /// Lets Deployments and other workloads become ready, each after the time `after`.
     #[must_use]
     pub fn workloads(self, after: Duration) -> Self {
         self.flag("--workloads", &millis(after))
@@ -311,7 +311,7 @@ impl Plane {
         verdict
     }
 
-    /// Waits for the program's exit code. A program that hangs is killed.
+    /// Waits for the exit code of `longhaul`. If the program hangs, it is killed.
     fn wait(&mut self) -> Option<i32> {
         let began = Instant::now();
         while began.elapsed() < STOP_WITHIN {
@@ -339,7 +339,7 @@ impl Drop for Plane {
     }
 }
 
-/// Keeps the last lines of the program's output. Sends once on `tell` when the API server is ready.
+/// Reads the output of `longhaul` and returns its last lines. Sends once on `tell` when the API server is ready.
 fn follow(output: ChildStderr, tell: &SyncSender<()>) -> VecDeque<String> {
     let mut lines = VecDeque::new();
     for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {

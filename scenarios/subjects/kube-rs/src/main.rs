@@ -21,7 +21,8 @@ use witness::Witness;
 
 mod witness;
 
-/// Interval of checks of the controller's store, because a reconciler is not called for deleted objects.
+/// Interval at which the controller's store is checked for deletions, because a reconciler is not called for deleted
+/// objects.
 const GLANCE: Duration = Duration::from_millis(200);
 
 /// The objects that exist according to the library: namespace and name, with uid and resourceVersion.

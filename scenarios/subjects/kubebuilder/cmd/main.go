@@ -92,7 +92,7 @@ func main() {
 		TLSOpts:       tlsOpts,
 	}
 	if secureMetrics {
-		// Only who may read metrics reads them: config/rbac/metrics_auth_role.yaml.
+		// Only clients with the right to read metrics get them: config/rbac/metrics_auth_role.yaml.
 		metricsServerOptions.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
 	if len(metricsCertPath) > 0 {

@@ -1,6 +1,6 @@
 //! Command line and environment: the mistakes to make, timeouts and intervals, the watched resources, and the witness.
 //!
-//! This module owns names, defaults and checks. Nothing is done with the values here.
+//! This module defines the names, defaults and checks of the settings. Other modules use the values.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Mistakes that keep more and more names, labels, threads or watches.
 //!
-//! This module owns what is kept. The correct client keeps nothing here. Each mistake grows slowly enough that the
-//! machine survives the run.
+//! This module holds the kept data. The correct client keeps nothing in this module. Each mistake keeps data so slowly
+//! that the machine survives the run.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -23,13 +23,13 @@ const LABEL_BYTES: usize = 16 << 20;
 /// Number of threads in one pool, and limit of all threads, which protects the machine.
 const POOL_THREADS: usize = 16;
 const THREADS_MAX: usize = 2_000;
-/// Limit of additional watches that `double-reconnect` opens.
+/// Maximum number of additional watches that `double-reconnect` opens.
 const DOUBLES_MAX: usize = 256;
-/// Limit of watches on single objects.
+/// Maximum number of watches on single objects.
 const FOLLOWED_MAX: usize = 1_000;
 const RESUMED_AFTER: Duration = Duration::from_secs(1);
 
-/// Everything that mistakes keep. Clones share it.
+/// All data that mistakes keep. Clones of this value share the data.
 #[derive(Clone, Default)]
 pub struct Growth(Arc<Mutex<Kept>>);
 
@@ -44,8 +44,8 @@ struct Kept {
 }
 
 impl Growth {
-    /// Keeps bytes for an object, if a mistake says so. The bytes are ones, because untouched zero pages would not be
-    /// resident.
+    /// Keeps bytes for an object, if such a mistake is switched on. The bytes are ones, because untouched zero pages
+    /// would not be resident.
     pub fn seen(&self, object: &Object, mistakes: &Mistakes) {
         if mistakes.made(Mistake::MapPerName) {
             let key = (object.namespace.clone(), object.name.clone());
@@ -78,14 +78,14 @@ impl Growth {
         kept.followed.insert(object.uid.clone(), task);
     }
 
-    /// Keeps bytes for a list, if a mistake says so.
+    /// Keeps bytes for a list, if such a mistake is switched on.
     pub fn listed(&self, mistakes: &Mistakes) {
         if mistakes.made(Mistake::LabelPerRelist) {
             self.0.lock().labels.push(vec![1; LABEL_BYTES]);
         }
     }
 
-    /// Keeps threads for an opened watch, if a mistake says so.
+    /// Keeps threads for an opened watch, if such a mistake is switched on.
     pub fn watched(&self, mistakes: &Mistakes) {
         if !mistakes.made(Mistake::ThreadsPerWatch) {
             return;

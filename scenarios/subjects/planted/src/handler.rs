@@ -1,9 +1,9 @@
 //! Handles each change: writes to the API server if `--handler` says so, and reports the change once the write has
 //! succeeded.
 //!
-//! This module owns the queues. The changes of one object go through one queue in order. A newer version replaces one
-//! that waits, and a full queue makes its watch wait. The handler does not know whether a change came from a list or a
-//! watch.
+//! This module holds the queues of changes. The changes of one object go through one queue in order. A newer version
+//! replaces one that waits, and a full queue makes its watch wait. The handler does not know whether a change came from
+//! a list or a watch.
 
 mod copy;
 
@@ -32,7 +32,7 @@ const QUEUES: usize = 8;
 const QUEUE_LENGTH: usize = 64;
 /// `handlers-overtake`: default time of every second handler call of an object.
 const OVERTAKEN: Duration = Duration::from_millis(1500);
-/// Largest answer to a write: the answer is an object.
+/// Largest answer to a write, in bytes. The answer is one object.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 const ANSWER_PATIENCE: Duration = Duration::from_secs(4);
 
@@ -59,7 +59,7 @@ pub struct Handler {
     pub lines: witness::Lines,
     /// How many kinds have been listed, and how many kinds there are.
     pub synced: (watch::Receiver<usize>, usize),
-    /// Answers to writes that the cache takes as known state; only a mistake fills it.
+    /// Answers to writes that the cache takes as known state. Only a mistake adds answers.
     pub answers: Answers,
     pub mistakes: Mistakes,
 }
@@ -67,11 +67,11 @@ pub struct Handler {
 /// Objects from answers to writes, until the cache takes them.
 pub type Answers = Arc<Mutex<Vec<Object>>>;
 
-/// The sending side of the queues.
+/// The sending side of the queues of changes.
 pub struct Queues {
     handler: Arc<Handler>,
     all: Vec<Arc<Queue>>,
-    /// Handler calls that are not awaited (a mistake), and their number per object.
+    /// Handler calls that a mistake does not await. The next field is the number of handler calls per object.
     loose: JoinSet<()>,
     counts: BTreeMap<Arc<str>, u64>,
     _workers: JoinSet<()>,
@@ -99,7 +99,7 @@ impl Queues {
         Self { handler, all, loose, counts, _workers: workers }
     }
 
-    /// Another sending side of the same queues.
+    /// Another sending side of the same queues, for a second informer.
     pub fn twin(&self) -> Self {
         let (handler, all) = (self.handler.clone(), self.all.clone());
         let (loose, counts, workers) = (JoinSet::new(), BTreeMap::new(), JoinSet::new());

@@ -1,4 +1,4 @@
-//! The loop for one kind of objects: list, watch, list again, without end.
+//! Lists and watches one kind of objects in an endless loop.
 //!
 //! This module keeps the state between the steps: the revision to continue from, the newest revision ever seen, and the
 //! cache. `informer/policy.rs` decides the next step, `informer/relist.rs` lists, `informer/watching.rs` watches. The
@@ -40,7 +40,7 @@ pub struct Parts {
     /// The queues of changes; `None` for an additional watch that does not report.
     pub queues: Option<Queues>,
     pub growth: Growth,
-    /// The back-off shared by all kinds, if a mistake shares it.
+    /// The back-off of this kind, which a mistake shares between all kinds.
     pub shared_backoff: SharedBackoff,
     /// Number of kinds that have been listed.
     pub synced: watch::Sender<usize>,
@@ -53,7 +53,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// A copy with another sending side of the same queues.
+    /// A copy of these values with another sending side of the same queues.
     fn twin(&self) -> Self {
         Self {
             path: self.path.clone(),
@@ -212,7 +212,7 @@ impl Informer {
         }
     }
 
-    /// Records that the first list, or the first set of initial events, is complete.
+    /// Records that this kind's first list, or first set of initial events, is complete.
     fn synced(&mut self) {
         if !self.listed_once {
             self.listed_once = true;

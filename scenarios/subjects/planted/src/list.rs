@@ -13,23 +13,23 @@ use crate::object::{Object, Page};
 use crate::revision::Revision;
 use crate::wire::{Ask, Trouble, Wire};
 
-/// The page size of client-go and kube-rs.
+/// Number of objects on a page of a list, as in client-go and kube-rs.
 const PAGE_ITEMS: usize = 500;
 /// Largest answer in bytes. A server that ignores `limit` sends the whole list at once.
 const PAGE_BYTES_MAX: usize = 256 << 20;
-/// The most objects of a list. No cluster has more of one kind.
+/// Maximum number of objects in a list. No cluster has more of one kind.
 const ITEMS_MAX: usize = 1_000_000;
 /// Longest pause between two chunks of a page's body.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// How often a list is started again. An expired page token means that the list took too long.
+/// Maximum number of times that a list is started again. An expired page token means that the list took too long.
 const RESTARTS: usize = 3;
-/// `page-ceiling`: the most pages that are read, as in a client library with this bug.
+/// `page-ceiling`: maximum number of pages that are read, as in a client library with this bug.
 const CEILING: usize = 10;
 /// `keeps-old-continue`: how often the same page is requested before the client gives up.
 const SAME_PAGE: usize = 3;
 const SAME_PAGE_PAUSE: Duration = Duration::from_millis(100);
-/// `list-held-twice`: number of copies of a list. There are more than two, so that a few thousand objects show an
-/// effect that real clients show at a hundred thousand.
+/// `list-held-twice`: number of copies of a list. The client keeps more than two copies, so that a few thousand objects
+/// show an effect that real clients show at a hundred thousand.
 const COPIES: usize = 8;
 
 /// All objects of a list at one revision.
@@ -62,7 +62,7 @@ pub async fn list(
     }
 }
 
-/// One attempt to list. The error says whether a page after the first one failed.
+/// Requests all pages of a list once. The error says whether a page after the first one failed.
 async fn attempt(
     wire: &Wire,
     path: &str,

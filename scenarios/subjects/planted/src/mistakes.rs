@@ -261,7 +261,7 @@ pub const ROWS: &[(&str, &[Mistake])] = &[
 pub struct Mistakes(Arc<BTreeSet<Mistake>>);
 
 impl Mistakes {
-    /// The chosen mistakes, and mistakes that they imply.
+    /// The set of the chosen mistakes and of all mistakes that these imply.
     pub fn new(chosen: &[Mistake]) -> Self {
         let mut all: BTreeSet<Mistake> = chosen.iter().copied().collect();
         if chosen.iter().any(|mistake| mistake.never_relisted()) {
@@ -280,7 +280,7 @@ impl Mistakes {
 }
 
 impl Mistake {
-    /// Whether the real client with this mistake listed only at the start and after a 410.
+    /// Whether the real client that had this mistake listed only at the start and after a 410.
     pub fn never_relisted(self) -> bool {
         // Mistakes about lists, or about growth with each list, keep listing.
         !matches!(

@@ -1,4 +1,4 @@
-//! Objects, events and lists as this client needs them: a few fields.
+//! Objects, events and lists with the few fields that this client needs.
 //!
 //! This module parses their JSON and stores nothing.
 

@@ -1,6 +1,6 @@
 //! Resource versions: opaque text in requests, but comparable where the server promises that they are.
 //!
-//! This module owns the comparison (KEP-5504: decimal integers of at most 128 bits).
+//! This module compares revisions (KEP-5504: decimal integers of at most 128 bits).
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -1,8 +1,8 @@
 //! The cache: the objects that this client knows, and how lists and events change them.
 //!
 //! This module keeps objects by uid, their names, and the newest deletions. An older version never replaces a newer
-//! one. Another object under a known name is a deletion and an addition. This module does no I/O and reports nothing
-//! itself.
+//! one. If another object has the name of a known object, that is a deletion and an addition. This module does no I/O
+//! and reports nothing itself.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::mistakes::{Mistake, Mistakes};
 use crate::object::Object;
 use crate::revision::Revision;
 
-/// The most deletions that are remembered. Remembered deletions keep a late or repeated event from bringing back a
-/// deleted object.
+/// Maximum number of deletions that are remembered. Remembered deletions keep a late or repeated event from bringing
+/// back a deleted object.
 const BURIED_MAX: usize = 10_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,9 +28,9 @@ pub enum Change {
 /// Which versions of a list are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// Versions that are not older than the known ones.
+    /// Only versions that are not older than the known ones are accepted.
     Newer,
-    /// All versions, even older ones.
+    /// All versions are accepted, even versions older than the known ones.
     Blind,
 }
 

@@ -1,4 +1,4 @@
-//! One open watch: turns the bytes of its body into events.
+//! Reads an open watch: turns the bytes of its body into events.
 //!
 //! This module builds the query of a watch and reads its lines. This module does not use the cache, and does not decide
 //! what follows.

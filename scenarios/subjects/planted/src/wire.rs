@@ -1,7 +1,8 @@
 //! Requests to the API server: choice of a connection, timeouts, and answers.
 //!
-//! This module owns the connections. Idle HTTP/1.1 connections are reused, HTTP/2 connections are shared up to the
-//! server's limit of streams, and abandoned connections are closed. This module knows nothing of lists and watches.
+//! This module opens and closes the connections. Idle HTTP/1.1 connections are reused, HTTP/2 connections are shared up
+//! to the server's limit of streams, and abandoned connections are closed. This module knows nothing of lists and
+//! watches.
 
 mod answer;
 mod connection;
@@ -31,11 +32,11 @@ use connection::{Connection, Two, connect};
 
 /// Time limit from the request to the head of its answer.
 const HEAD_DEADLINE: Duration = Duration::from_secs(4);
-/// The most idle connections. One kind needs a connection for a list and one for a write at the same time.
+/// Maximum number of idle connections. One kind needs a connection for a list and one for a write at the same time.
 const IDLE_MAX: usize = 4;
-/// `queues-watches`: the most requests at a time, as in a client library with this bug.
+/// `queues-watches`: maximum number of simultaneous requests, as in a client library with this bug.
 const QUEUE_PLACES: usize = 64;
-/// The most attempts on another connection if a reused connection turns out to be closed.
+/// Maximum number of attempts on other connections if a reused connection turns out to be closed.
 const STALE_TRIES: usize = 4;
 
 /// The connections to the API server; clones share them.
@@ -254,7 +255,7 @@ impl Shared {
     }
 }
 
-/// Waits for `work`, with a time limit if there is one.
+/// Waits for `work`, at most for the time limit if one is given.
 pub async fn within<T>(
     deadline: Option<Duration>,
     work: impl Future<Output = Result<T, Trouble>>,

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// The most lines that wait to be reported. If the witness is slow, the watches wait.
+/// Maximum number of lines that wait to be reported. If the witness is slow, the watches wait.
 const LINES_MAX: usize = 4096;
 const BATCH_LINES: usize = 512;
 const TRIES: u32 = 20;

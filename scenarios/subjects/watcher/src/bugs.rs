@@ -62,8 +62,8 @@ impl Bug {
         matches!(Self::from_environment(), Self::WallClockLease)
     }
 
-    /// Keeps bytes for an object, if a bug says so. The bytes are ones, because untouched zero pages would not be
-    /// resident.
+    /// Keeps bytes for an object, if the bug `leak-per-object` is planted. The bytes are ones, because untouched zero
+    /// pages would not be resident.
     pub fn sees(&mut self, uid: &str) {
         if let Self::LeakPerObject(kept) = self
             && !kept.contains_key(uid)

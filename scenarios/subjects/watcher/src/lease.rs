@@ -17,7 +17,7 @@ use crate::net::{Api, text};
 
 /// Time without a write after which another watcher may take the Lease.
 const DURATION: Duration = Duration::from_secs(9);
-/// Time after its last write for which the holder may rely on the Lease.
+/// Time after its last write during which the holder may rely on the Lease.
 const COUNTED_ON: Duration = Duration::from_secs(7);
 /// Interval at which a watcher reads the Lease, and the holder writes to it.
 const EVERY: Duration = Duration::from_millis(1500);

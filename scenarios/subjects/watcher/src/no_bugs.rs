@@ -3,7 +3,7 @@
 
 #![expect(clippy::unused_self, reason = "the same functions as `bugs`, which has something to ask")]
 
-/// Stands for the planted bug in the build that has none.
+/// Replaces the type of the planted bug in the build without bugs.
 pub struct Bug;
 
 impl Bug {

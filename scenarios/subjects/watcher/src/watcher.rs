@@ -2,9 +2,9 @@
 //!
 //! The program lists, and then watches from the list's version. After 410 it lists again and reports the differences.
 //! The program never waits without a time limit. `KUBECONFIG` names the API server, and `LONGHAUL_WITNESS_URL` the
-//! receiver of reports (none if it is empty). `LONGHAUL_WATCH` names the watched resource (the first one of several).
-//! If several watchers run, `LONGHAUL_LEASE` names the Lease that decides which one reports. The program depends on
-//! nothing else of the harness.
+//! receiver of reports (none if it is empty). `LONGHAUL_WATCH` names the watched resource (of several resources, the
+//! first one is watched). If several watchers run, `LONGHAUL_LEASE` names the Lease that decides which one reports. The
+//! program depends on nothing else of the harness.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -22,7 +22,8 @@ const DEFAULT_RESOURCE: &str = "packages.longhaul.dev/v1alpha1";
 /// `timeoutSeconds` of each watch. A watch that is silent for longer is dead, even if its connection looks open.
 const WATCH_ENDS_AFTER_S: u64 = 15;
 const SILENCE_MAX: Duration = Duration::from_secs(20);
-/// The first pause after a failure, and the longest pause. Pauses double. `Retry-After` can make a pause longer.
+/// The first pause after a failure, and the longest pause. Each pause is twice as long as the one before. `Retry-After`
+/// can make a pause longer.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// Longest line in bytes. Objects are at most 1.5 MiB, so a longer line is not an event.
@@ -59,7 +60,7 @@ struct Watcher {
     led: bool,
 }
 
-/// Runs until the process is ended.
+/// Watches and reports until the process is ended.
 #[tokio::main(flavor = "current_thread")]
 pub async fn main() -> anyhow::Result<()> {
     let bug = Bug::from_environment();

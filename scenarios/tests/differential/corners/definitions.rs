@@ -114,7 +114,7 @@ fn versions() -> Vec<Step> {
     ]
 }
 
-/// Watches of a definition that is replaced. Each watch ends early by itself, or with 410.
+/// Watches of objects whose definition is replaced. Each watch ends early by itself, or with 410.
 fn replaced() -> Vec<Step> {
     let path = path();
     let other = path.replace("/v1/", "/v2beta1/");

@@ -21,7 +21,7 @@ pub const KINDS: [(&str, &str, &str, &str); 9] = [
     ("/apis/batch/v1/namespaces/{ns}/cronjobs", "batch/v1", "CronJob", "/spec/jobTemplate/spec/template"),
 ];
 
-/// Types of which exactly one of several fields is set, besides the fields listed here.
+/// Types in which exactly one of several fields is set. The listed fields may be set in addition.
 const ONE_OF: [(&str, &[&str]); 8] = [
     ("Volume", &["name"]),
     ("EnvFromSource", &["prefix"]),
@@ -271,7 +271,7 @@ fn mend(name: &str, value: &mut Value, dice: &mut Dice) {
     }
 }
 
-/// Makes values consistent that were drawn separately, in most objects.
+/// In most objects, makes values consistent that were drawn separately.
 fn fit(object: &mut Value, kind: &str, at: &str, dice: &mut Dice) {
     let Some(template) = object.pointer_mut(at) else { return };
     if kind != "Pod" && dice.percent(97) {

@@ -1,6 +1,6 @@
 //! Usual values of fields, so that many random objects are valid.
 //!
-//! The tables have values by type and field. A field that is in no table gets a plain word.
+//! The tables have values by type and field. A field that is in no table gets an arbitrary plain word.
 
 use super::dice::Dice;
 

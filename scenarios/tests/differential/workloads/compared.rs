@@ -1,6 +1,6 @@
 //! Makes workload objects of both servers comparable, and compares them.
 //!
-//! This module replaces random values (uids, revisions, times, addresses, random names, hashes of templates), and owns
+//! This module replaces random values (uids, revisions, times, addresses, random names, hashes of templates), and has
 //! the list of intended differences.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ const MEANT: [&str; 3] = [
     "/spec/clusterIP",
     "/spec/claimRef/resourceVersion",
 ];
-/// The annotation with the time of the newest Pod change that led to the write. The time is random.
+/// The annotation with the time of the newest Pod change that led to the write. That time differs in each run.
 const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 /// The Service of the API server itself, which each server creates.
 const OWN: &str = "kubernetes";

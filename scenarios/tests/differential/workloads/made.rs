@@ -1,4 +1,4 @@
-//! The objects that both servers get, and the later changes of these objects.
+//! The workload objects that both servers get, and the later changes of these objects.
 
 use serde_json::{Value, json};
 
@@ -80,7 +80,7 @@ fn template(app: &str, kind: &str) -> Value {
     template
 }
 
-/// Each object, with the path of its collection.
+/// All created objects, each with the path of its collection.
 pub fn objects() -> Vec<(String, Value)> {
     let object = |row: Value| {
         let text = |key: &str| row[key].as_str().unwrap_or_default();
@@ -102,7 +102,7 @@ pub fn objects() -> Vec<(String, Value)> {
     read(OBJECTS).into_iter().map(object).collect()
 }
 
-/// Each step, with its patches and the path of each patched object.
+/// All steps of changes, each with its patches and the path of each patched object.
 pub fn steps() -> Vec<(String, Vec<(String, Value)>)> {
     let patch = |row: &Value| {
         let text = |key: &str| row[key].as_str().unwrap_or_default();

@@ -1,8 +1,8 @@
 //! The expected hits of the faults in an example of `docs/faults.md`.
 //!
-//! The page states them in a comment before the example, one entry for each fault: `<!-- hits: 1, 2 to 4, 3+, - -->`.
-//! `-`, or no comment, means that the fault's own keys decide the number: its count, its selected requests, or its
-//! single time. If the keys of a fault do not decide the number, the comment must.
+//! The page states the hits in a comment before the example, one entry for each fault: `<!-- hits: 1, 2 to 4, 3+, -
+//! -->`. `-`, or no comment, means that the fault's own keys decide the number: its count, its selected requests, or
+//! its single time. If the keys of a fault do not decide the number, the comment must.
 
 use std::fmt;
 
@@ -56,7 +56,7 @@ pub fn meant(comment: Option<&str>, faults: &[Value]) -> Result<Vec<Hits>, Strin
     words.iter().zip(faults).map(one).collect()
 }
 
-/// The most hits that the keys of a fault allow, if they set a limit.
+/// Maximum number of hits that the keys of a fault allow, if the keys set a limit.
 fn by_keys(fault: &Value) -> Option<u64> {
     let parsed: Fault = serde_json::from_value(fault.clone()).expect("a fault of the page is one");
     let counted = parsed.count_most();

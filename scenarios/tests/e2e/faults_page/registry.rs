@@ -16,7 +16,7 @@ use crate::support::{Ended, longhaul};
 
 /// Time limit until every fault has enough hits.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Pulls after all faults have enough hits. No further pull may be hit.
+/// Number of pulls after all faults have enough hits. A fault may hit none of these pulls.
 const MORE_PULLS: usize = 3;
 /// Time limit of a read, because a faulty registry may never answer.
 const READS_FOR: Duration = Duration::from_millis(400);

@@ -1,5 +1,5 @@
-//! Compares the seed with the mock registry: both get the pulls of the registry's own tests. Real clients also copy
-//! images out of the seed.
+//! Compares the seed with the mock registry: both get the same pulls, those of the mock registry's own tests. Real
+//! clients also copy images out of the seed.
 
 use std::net::SocketAddr;
 use std::path::Path;

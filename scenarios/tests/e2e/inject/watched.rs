@@ -72,7 +72,7 @@ impl Watcher {
         std::fs::write(format!("/proc/{}/clear_refs", self.child.id().unwrap()), "5").unwrap();
     }
 
-    /// The service's peak memory since it was last reset.
+    /// The service's peak memory since the kernel's counter was last reset.
     pub fn peak_kib(&self) -> u64 {
         peak_rss_kib(self.child.id().unwrap()).unwrap()
     }

@@ -39,7 +39,7 @@ impl Programs {
         Some(Self { service: program("longhaul-service")?, seed: seed("longhaul-seed")? })
     }
 
-    /// Like [`Self::find`], but with programs in which bugs can be planted.
+    /// Like [`Self::find`], but the programs have bugs that can be switched on.
     pub fn planted() -> Option<Self> {
         Some(Self { service: program("longhaul-service-planted")?, seed: seed("longhaul-seed-planted")? })
     }
@@ -191,7 +191,7 @@ impl World {
         self.image.served_at(address).await
     }
 
-    /// Checks that no object of an injection is left.
+    /// Checks that no object of an injection is left in the cluster.
     pub async fn left(&self) -> Vec<String> {
         let mut left = Vec::new();
         for resource in ["configmaps", "pods", "services"] {

@@ -14,12 +14,12 @@ use crate::plays::{Seen, play_all, stalled};
 use crate::support::{findings, program, soak};
 
 const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/library/bugs");
-/// Faults that are left out. A restored store changes counts back, which is no mistake of an answer. The test patches
-/// nothing. The watch begins with a list, not with initial events.
+/// Faults that are left out. A restored store changes counts back, which is no mistake of an answer. The test sends no
+/// patches. The watch begins with a list, not with initial events.
 const OTHER: [&str; 4] = ["rewind", "patch", "initial-end-held", "initial-end-missing"];
 /// Number of Deployments.
 const DEPLOYMENTS: u64 = 40;
-/// Least number of scenarios that can be played. With fewer, the library would not have been read.
+/// Minimum number of scenarios that must be playable. With fewer, the library was not read.
 const BUGS_LEAST: usize = 50;
 
 /// A scenario of the library, changed to Deployments. `None` if its faults belong to another resource.
@@ -102,7 +102,8 @@ fn nightly_no_count_is_missed_under_any_fault_of_the_library() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// A client with a bug fails this test: its watch resumes from a refused version, and the missed count is reported.
+/// A client with a bug fails the check of the counts: its watch resumes from a refused version, and the check reports
+/// the missed count.
 #[test]
 #[ignore = "slow"]
 fn a_missed_count_would_be_seen() {

@@ -49,7 +49,8 @@ fn a_write_that_was_said_to_be_stored_and_was_not_is_lost() {
     caught("lost-update", "api.lost", "which was never committed");
 }
 
-/// While the API server is away, reads return the last known counts with their age. Afterwards counts are fresh again.
+/// While the API server is away, reads return the last known counts with their age. After the outage the counts are
+/// fresh again.
 #[test]
 #[ignore = "slow"]
 fn nightly_counts_are_told_while_the_api_server_is_away() {

@@ -1,4 +1,4 @@
-// Suites with a controller that has a mistake, each of which one flag of `longhaul envtest` shows, and the same controllers without it:
+// Test suites whose controllers have a mistake that one flag of `longhaul envtest` shows, and the same controllers without the mistake:
 // `suite stale|order|conflict|loop|poll buggy|right [MILLISECONDS between the objects of conflict]`. `SUITE_RESULTS` names a file for JUnit.
 package main
 
@@ -27,7 +27,7 @@ const (
 	namespace = "default"
 )
 
-// A suite: what is watched, the controller, and what the test does and expects.
+// A suite: the watched kind, the controller, and the actions and checks of the test.
 type suite struct {
 	of        client.Object
 	reconcile func(context.Context, client.Client, client.Object) (ctrl.Result, error)
@@ -38,7 +38,7 @@ func name(prefix string, number int) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: prefix + strconv.Itoa(number)}
 }
 
-// Makes a child for each ConfigMap, and looks after it again a moment later. Wrong: it believes its cache, and lets the server name the child.
+// Creates a child for each ConfigMap, and reconciles it again a moment later. Mistake: it trusts its cache, and lets the server name the child.
 func stale(buggy bool) suite {
 	rounds := map[string]int{}
 	return suite{
@@ -92,7 +92,7 @@ func stale(buggy bool) suite {
 	}
 }
 
-// Marks each Secret whose ConfigMap exists, which is made before it. Wrong: where the ConfigMap is not seen yet it gives up.
+// Marks each Secret whose ConfigMap exists; the test creates the ConfigMap first. Mistake: it gives up if it does not see the ConfigMap yet.
 func order(buggy bool) suite {
 	return suite{
 		of: &corev1.Secret{},
@@ -121,7 +121,7 @@ func order(buggy bool) suite {
 	}
 }
 
-// Marks each ConfigMap. Wrong: a refused write is forgotten.
+// Marks each ConfigMap. Mistake: it ignores that a write was refused.
 func conflict(buggy bool) suite {
 	return suite{
 		of: &corev1.ConfigMap{},
@@ -144,8 +144,8 @@ func conflict(buggy bool) suite {
 	}
 }
 
-// Marks each ConfigMap. Wrong: it marks one of them again whenever it sees its own mark, which no test of the result can tell. One, because thirty that
-// take turns are no loop on a busy machine.
+// Marks each ConfigMap. Mistake: it marks one ConfigMap again whenever it sees its own mark, which no check of the result shows. Only one has the
+// mistake, because thirty in turn are too slow for a hot loop on a busy machine.
 func loop(buggy bool) suite {
 	right := conflict(false)
 	again := right.reconcile
@@ -164,11 +164,11 @@ func loop(buggy bool) suite {
 	return right
 }
 
-// Reads past the cache.
+// A client that reads from the API server and not from the cache.
 var reader client.Reader
 
-// Marks each ConfigMap after two seconds, which the test waits for as Gomega's Eventually does: it asks each 10 ms, with the client of the manager.
-// Wrong: the controller asks for its object again and again, past its cache and without waiting.
+// Marks each ConfigMap after two seconds. The test polls for the mark every 10 ms with the manager's client, as Gomega's Eventually does.
+// Mistake: the controller requests its object from the API server again and again, without a pause.
 func poll(buggy bool) suite {
 	since := map[string]time.Time{}
 	return suite{
@@ -253,7 +253,7 @@ func marked(ctx context.Context, c client.Client, list client.ObjectList, prefix
 
 type final struct{ error }
 
-// Waits until a condition holds: what is missing may come, what is wrong stays so.
+// Waits until a condition holds, its error is final, or nine seconds are over.
 func until(ctx context.Context, condition func() error) error {
 	time.Sleep(time.Second)
 	end := time.Now().Add(8 * time.Second)
@@ -317,7 +317,7 @@ func run(play suite) error {
 	return play.test(ctx, k8s)
 }
 
-// Writes JUnit, as test runners do.
+// Writes the results as JUnit, as test runners do.
 func results(path string, began time.Time, failure error) error {
 	type message struct {
 		Text string `xml:"message,attr"`

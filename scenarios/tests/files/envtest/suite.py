@@ -1,4 +1,4 @@
-"""A suite for kubernetes_lite's envtest: the official client and its own against one control plane."""
+"""A suite for kubernetes_lite's envtest: the official client and kubernetes_lite's own client with one control plane."""
 import threading
 import time
 

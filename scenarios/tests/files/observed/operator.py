@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""A project's program for tests of `longhaul init`: it makes a ConfigMap for each Basket, and does nothing with Shelves.
+"""A project's program for tests of `longhaul init`: it creates a ConfigMap for each Basket, and does nothing with Shelves.
 
-It wants a variable and a namespace, serves its metrics where a flag says, and looks for a Secret that each Basket names. Needs Python 3.9 or newer.
+The program needs a variable and a namespace, serves metrics at the port of a flag, and reads the Secret that each Basket names. Needs
+Python 3.9 or newer.
 """
 
 import argparse
@@ -45,7 +46,7 @@ class Api:
         return answer.status, json.loads(answer.read())
 
     def follow(self, plural, handle):
-        """Lists, and watches from there on; a watch that ends is resumed, until the server has forgotten where it was."""
+        """Lists, and watches from the list's version. A watch that ends is resumed, until the server answers 410."""
         while True:
             _, page = self.ask("GET", f"{GROUP}/{plural}")
             for one in page["items"]:
@@ -105,7 +106,7 @@ def handle(basket):
 api = Api()
 server = http.server.ThreadingHTTPServer(("127.0.0.1", arguments.metrics_port), Metrics)
 threading.Thread(target=server.serve_forever, daemon=True).start()
-# As a controller that keeps something where it runs.
+# Writes an object into the program's own namespace, as some controllers do.
 api.ask("POST", "/api/v1/namespaces/shop-system/configmaps", {"metadata": {"name": "shop-state"}})
 threading.Thread(target=api.follow, args=("shelves", lambda shelf: None), daemon=True).start()
 api.follow("baskets", handle)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Webhooks for Caches, for tests: `/mutate-caches` fills in `spec.mode`, `/validate-caches` wants that and a size of 1 to 10. The
-mode of a Cache stays what it was when it was created.
+"""Webhooks for Caches, for tests. `/mutate-caches` sets a missing `spec.mode`. `/validate-caches` requires a mode and a size of 1 to 10,
+and refuses a changed mode.
 
-Answers as controller-runtime does, without a Content-Type. BUG in the environment is a mistake: `allows` lets everything in, `denies` refuses
-every other Cache, `fails` answers every other review with HTTP 500. Needs Python 3.9 or newer and nothing else.
+The webhooks answer as controller-runtime does, without a Content-Type. The variable BUG names a mistake: `allows` admits everything,
+`denies` refuses every other Cache, `fails` answers every other review with HTTP 500. Needs Python 3.9 or newer and nothing else.
 """
 
 import base64

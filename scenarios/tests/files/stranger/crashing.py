@@ -1,7 +1,7 @@
-"""The example watcher, with a mistake: it ends after so many events.
+"""The example watcher with a mistake: it crashes after a number of events.
 
-CRASH_AFTER: events until then. CRASHES: how often in all; a file in the working directory counts. CRASH_STATUS: its exit status.
-SILENT: after a crash it tells nothing of what its first list shows, as if it had known all of it.
+CRASH_AFTER: number of events before a crash. CRASHES: number of crashes in all, counted in a file in the working directory.
+CRASH_STATUS: the exit status. SILENT: after a crash the watcher reports nothing of its first list, as if it knew all objects.
 """
 
 import os

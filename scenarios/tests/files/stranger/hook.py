@@ -1,5 +1,6 @@
-"""A plain admission webhook that watches nothing. HOOK says what it does wrong: `errors` fails every fifth review, `plain` speaks no TLS.
-CRASH_AFTER is after how many reviews it ends. PAGE is a port at which it says that it is ready, with the status that READY has; it also writes that as a line."""
+"""A plain admission webhook that watches nothing. HOOK names its mistake: `errors` fails every fifth review, `plain` uses no TLS.
+CRASH_AFTER: number of reviews before it ends. PAGE: a port at which it shows that it is ready, with the status READY; it also prints
+this as a line."""
 
 import http.server
 import json

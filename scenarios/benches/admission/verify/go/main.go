@@ -1,8 +1,9 @@
-// What sigstore's policy-controller does for one image of a Pod: it looks where the tag is, and holds the image against a policy with
-// one key. Called as a library, without the webhook around it.
+// Verifies images as sigstore's policy-controller does for one image of a Pod: it resolves the tag and checks the image against a
+// policy with one key. The program calls policy-controller as a library, without its webhook.
 //
-// Arguments: the file of the public key, how many images are looked at in turn, and how many at one time after those. References come on
-// standard input, a line each; plain HTTP. One JSON object with the figures goes to standard output.
+// Arguments: the file of the public key, the number of images that are verified one after the other, and the number that are verified
+// at the same time after those. Standard input has one image reference a line, for plain HTTP. The program prints one JSON object with
+// the figures to standard output.
 package main
 
 import (
@@ -26,7 +27,7 @@ import (
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
 )
 
-// A registry that does not answer must not hold up whoever measures.
+// patience limits the whole program, so that a registry without answers does not block the benchmark.
 const patience = 2 * time.Minute
 
 func main() {
@@ -71,7 +72,7 @@ func run() error {
 	policy := clusterimagepolicy.ClusterImagePolicy{
 		Authorities: []clusterimagepolicy.Authority{{Name: "release", Key: &key}},
 	}
-	// The first one pays for what is made once.
+	// The first verification also creates everything that is created only once, so it is not timed.
 	if err := verify(references[0], policy); err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func run() error {
 		go func() {
 			defer running.Done()
 			var first error
-			// What is left after an error is taken and not looked at.
+			// After an error, the remaining references are read from the channel but not verified.
 			for reference := range work {
 				if first == nil {
 					first = verify(reference, policy)
@@ -131,7 +132,7 @@ func verify(text string, policy clusterimagepolicy.ClusterImagePolicy) error {
 	if err != nil {
 		return err
 	}
-	// The webhook that writes digests into Pods does this before.
+	// In a cluster, policy-controller's mutating webhook resolves the digest first.
 	digest, err := ociremote.ResolveDigest(reference)
 	if err != nil {
 		return err

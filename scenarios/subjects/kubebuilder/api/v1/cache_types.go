@@ -8,53 +8,53 @@ import (
 const (
 	// Finalizer holds a Cache until its servers are gone.
 	Finalizer = "cache.example.com/servers"
-	// ConditionReconciled says that what the spec asks for is written.
+	// ConditionReconciled is the condition that the objects for the spec are written.
 	ConditionReconciled = "Reconciled"
 
-	// DefaultReplicas is how many servers a Cache has that does not say it.
+	// DefaultReplicas is the number of servers of a Cache without spec.replicas.
 	DefaultReplicas int32 = 1
-	// DefaultMemoryMiB is what a server may keep if its Cache does not say it.
+	// DefaultMemoryMiB is the memory limit of a server whose Cache has no spec.memoryMiB.
 	DefaultMemoryMiB int32 = 64
-	// DefaultImage is what servers run if their Cache does not say it.
+	// DefaultImage is the image of servers whose Cache has no spec.image.
 	DefaultImage = "registry.example.com/cache:7"
 )
 
-// CacheSpec is what a Cache should be.
+// CacheSpec is the desired state of a Cache.
 type CacheSpec struct {
-	// replicas is how many servers there are.
+	// replicas is the number of servers.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=9
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// memoryMiB is what each server may keep.
+	// memoryMiB is the memory limit of each server.
 	// +kubebuilder:validation:Minimum=16
 	// +kubebuilder:validation:Maximum=1024
 	// +optional
 	MemoryMiB *int32 `json:"memoryMiB,omitempty"`
 
-	// image is what the servers run.
+	// image is the image of the servers.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// settings are lines of the servers' configuration. The port is not among them: it is always 6379.
+	// settings are lines of the servers' configuration, without the port, which is always 6379.
 	// +kubebuilder:validation:MaxProperties=32
 	// +optional
 	Settings map[string]string `json:"settings,omitempty"`
 }
 
-// CacheStatus is what a Cache is.
+// CacheStatus is the observed state of a Cache.
 type CacheStatus struct {
 	// observedGeneration is the generation that was reconciled last.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// readyReplicas is how many servers answer.
+	// readyReplicas is the number of servers that are ready.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
 
-	// conditions has Reconciled.
+	// conditions has the condition Reconciled.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -65,18 +65,18 @@ type CacheStatus struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=caches
 
-// Cache is a few servers that keep things in memory.
+// Cache is a group of servers that keep data in memory.
 type Cache struct {
 	metav1.TypeMeta `json:",inline"`
 
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what it should be.
+	// spec is the desired state.
 	// +required
 	Spec CacheSpec `json:"spec"`
 
-	// status is what it is.
+	// status is the observed state.
 	// +optional
 	Status CacheStatus `json:"status,omitzero"`
 }

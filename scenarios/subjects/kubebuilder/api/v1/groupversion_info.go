@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	// GroupVersion is what these objects are registered under.
+	// GroupVersion is the group and version of these types.
 	GroupVersion = schema.GroupVersion{Group: "cache.example.com", Version: "v1"}
 
 	// SchemeBuilder adds Go types to the scheme.

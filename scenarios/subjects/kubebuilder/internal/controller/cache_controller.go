@@ -1,4 +1,4 @@
-// Package controller makes of each Cache a ConfigMap and a Deployment.
+// Package controller keeps a ConfigMap and a Deployment for each Cache.
 package controller
 
 import (
@@ -29,7 +29,7 @@ import (
 	"example.com/cache-operator/internal/planted"
 )
 
-// configAnnotation is the digest of the configuration, so that servers are started anew when it is another.
+// configAnnotation holds the digest of the configuration, so that servers restart when the configuration changes.
 const configAnnotation = "cache.example.com/config"
 
 // CacheReconciler reconciles a Cache object.
@@ -44,7 +44,7 @@ type CacheReconciler struct {
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;update;patch;delete
 
-// Reconcile writes what a Cache asks for.
+// Reconcile writes the objects for a Cache, and its status.
 func (r *CacheReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var cache cachev1.Cache
 	if err := r.Get(ctx, req.NamespacedName, &cache); err != nil {
@@ -88,7 +88,7 @@ func (r *CacheReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	return ctrl.Result{}, r.Status().Update(ctx, &cache)
 }
 
-// finalize lets a Cache go once its servers are gone. Its ConfigMap is left to the garbage collector.
+// finalize removes the finalizer of a Cache once its servers are gone. The garbage collector removes its ConfigMap.
 func (r *CacheReconciler) finalize(ctx context.Context, cache *cachev1.Cache) error {
 	if !controllerutil.ContainsFinalizer(cache, cachev1.Finalizer) {
 		return nil
@@ -109,7 +109,7 @@ func (r *CacheReconciler) configMap(ctx context.Context, cache *cachev1.Cache) (
 	return config, err
 }
 
-// deployment sets what is the operator's own and leaves the rest as the API server has it: what it defaulted is no difference.
+// deployment sets the operator's own fields and keeps all others. So defaults that the API server set are no difference.
 func (r *CacheReconciler) deployment(ctx context.Context, cache *cachev1.Cache, config string) (*appsv1.Deployment, error) {
 	servers := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: cache.Namespace, Name: cache.Name}}
 	err := planted.CreateOrUpdate(ctx, r.Client, servers, func() error {
@@ -138,7 +138,7 @@ func (r *CacheReconciler) deployment(ctx context.Context, cache *cachev1.Cache, 
 	return servers, err
 }
 
-// lines is the configuration of a server.
+// lines returns the configuration of a server.
 func lines(cache *cachev1.Cache) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "port 6379\n")

@@ -20,12 +20,12 @@ import (
 	cachev1 "example.com/cache-operator/api/v1"
 )
 
-// unheard has the names of Deployments of which the cache has not heard yet: whoever looks first after a creation does not find it. Real
-// caches are that late by milliseconds, and not each time.
+// unheard has the names of new Deployments that the next lookup treats as missing in the cache. Real caches lag by milliseconds, and
+// not each time.
 var unheard sync.Map
 
-// CreateOrUpdate writes a Deployment as [controllerutil.CreateOrUpdate] does. With the mistake it has a generated name and is found by its
-// labels in the cache, so that who comes too early makes another.
+// CreateOrUpdate writes a Deployment as [controllerutil.CreateOrUpdate] does. With the mistake, the Deployment has a generated name and is
+// looked up by its labels in the cache, so that a reconcile that comes too early creates another one.
 func CreateOrUpdate(ctx context.Context, c client.Client, servers *appsv1.Deployment, mutate controllerutil.MutateFn) error {
 	if !generateNameDuplicates.on {
 		_, err := controllerutil.CreateOrUpdate(ctx, c, servers, mutate)
@@ -59,8 +59,8 @@ func CreateOrUpdate(ctx context.Context, c client.Client, servers *appsv1.Deploy
 	return nil
 }
 
-// LetGo takes a finalizer away and stores that. With one mistake it is forgotten. With another it is stored by "create or update": where the object
-// goes between two reads there is nothing to update, and it is made again.
+// LetGo removes a finalizer and stores the object. With one mistake the finalizer stays. With another mistake, "create or update" stores the
+// object: if the object disappears between two reads, it is created again.
 func LetGo(ctx context.Context, c client.Client, cache *cachev1.Cache, finalizer string) error {
 	if !finalizerNeverRemoved.on {
 		controllerutil.RemoveFinalizer(cache, finalizer)
@@ -69,7 +69,7 @@ func LetGo(ctx context.Context, c client.Client, cache *cachev1.Cache, finalizer
 	if err != nil || !finalizerCreates.on {
 		return err
 	}
-	// Real operators lose this race once in a while, against their own reconciliation before this one. Here it is lost each time.
+	// Real operators sometimes lose this race against their own previous reconcile. This mistake loses the race each time.
 	if err := forgotten(ctx, c, client.ObjectKeyFromObject(cache)); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func LetGo(ctx context.Context, c client.Client, cache *cachev1.Cache, finalizer
 	return err
 }
 
-// forgotten waits until the cache does not have a Cache any more.
+// forgotten waits until the client's cache no longer has this Cache.
 func forgotten(ctx context.Context, c client.Client, key client.ObjectKey) error {
 	return wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, 5*time.Second, true, func(ctx context.Context) (bool, error) {
 		err := c.Get(ctx, key, &cachev1.Cache{})
@@ -89,12 +89,12 @@ func forgotten(ctx context.Context, c client.Client, key client.ObjectKey) error
 	})
 }
 
-// Unused says of a Cache that nobody needs it: with the mistake, of each without servers, although it was its user who asked for none.
+// Unused reports whether the operator deletes a Cache as unused. With the mistake it deletes each Cache whose user set zero servers.
 func Unused(cache *cachev1.Cache) bool {
 	return deletesOthers.on && ptr.Deref(cache.Spec.Replicas, cachev1.DefaultReplicas) == 0
 }
 
-// SetOwner says whose the ConfigMap is; with the mistake it says nothing, and the garbage collector leaves it alone.
+// SetOwner sets the ConfigMap's owner. With the mistake it sets none, so the garbage collector never removes the ConfigMap.
 func SetOwner(cache *cachev1.Cache, config *corev1.ConfigMap, scheme *runtime.Scheme) error {
 	if childWithoutOwner.on {
 		return nil

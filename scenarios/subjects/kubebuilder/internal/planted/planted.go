@@ -1,5 +1,5 @@
-// Package planted has the mistakes that operators are known for, one at a time behind the variable PLANTED. Without it every function here
-// is the right one, and the operator has none of them.
+// Package planted has common mistakes of operators. The variable PLANTED switches one of them on. Without it every function here is
+// correct, and the operator has no mistake.
 package planted
 
 import (
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// All of them. What each does stands in the other files.
+// All mistakes. The other files have the code of each mistake.
 var (
 	goroutinePerReconcile  = mistake("goroutine-per-reconcile")
 	mapOfEveryObject       = mistake("map-of-every-object")
@@ -39,7 +39,7 @@ func mistake(name string) *planted {
 	return planted
 }
 
-// Choose makes the operator wrong in that way; the empty name leaves it right.
+// Choose switches on the mistake of this name. With the empty name the operator is correct.
 func Choose(name string) error {
 	names := make([]string, 0, len(all))
 	for _, planted := range all {

@@ -10,12 +10,12 @@ import (
 	cachev1 "example.com/cache-operator/api/v1"
 )
 
-// Primary says which events of Caches are looked at.
+// Primary returns the filter for events of Caches.
 func Primary(right predicate.Predicate) predicate.Predicate {
 	switch {
 	case deletionsDropped.on:
 		return predicate.Funcs{
-			// The spec of an object that is to be deleted is what it was.
+			// A deletion request does not change the spec, so this filter drops it.
 			UpdateFunc: func(e event.UpdateEvent) bool {
 				before, after := e.ObjectOld.(*cachev1.Cache), e.ObjectNew.(*cachev1.Cache)
 				return !reflect.DeepEqual(before.Spec, after.Spec)
@@ -28,7 +28,7 @@ func Primary(right predicate.Predicate) predicate.Predicate {
 	return right
 }
 
-// Owned says which events of children are looked at.
+// Owned returns the filter for events of children. With the mistake it drops all of them.
 func Owned() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(client.Object) bool { return !primaryOnly.on })
 }

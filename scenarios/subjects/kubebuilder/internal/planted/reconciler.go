@@ -10,12 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Reconciler is the reconciler with what goes wrong around it.
+// Reconciler returns the reconciler, wrapped by the chosen mistake.
 func Reconciler(inner reconcile.Reconciler) reconcile.Reconciler {
 	switch {
 	case goroutinePerReconcile.on:
 		return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-			// It waits for an answer that nobody sends.
+			// This goroutine waits for an answer that never comes.
 			go func() { <-make(chan struct{}) }()
 			return inner.Reconcile(ctx, req)
 		})
@@ -29,7 +29,7 @@ func Reconciler(inner reconcile.Reconciler) reconcile.Reconciler {
 		return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 			result, err := inner.Reconcile(ctx, req)
 			if apierrors.IsConflict(err) {
-				// "Somebody else was faster, and their event will come."
+				// The mistaken idea: the event of the other write will come and cause a new reconcile.
 				return reconcile.Result{}, nil
 			}
 			return result, err
@@ -46,7 +46,7 @@ func Reconciler(inner reconcile.Reconciler) reconcile.Reconciler {
 	return inner
 }
 
-// objects keeps a KiB of each object that ever was, also of those that are gone.
+// objects keeps a KiB for each object that ever existed, even after its deletion.
 type objects struct {
 	sync.Mutex
 	of map[types.NamespacedName][]byte
@@ -60,7 +60,7 @@ func (o *objects) remember(name types.NamespacedName) {
 	}
 }
 
-// Message is the message of a condition: with the time in it, each status is another one.
+// Message returns the message of a condition. With the mistake it contains the time, so that each status differs.
 func Message(text string) string {
 	if statusOnEveryReconcile.on {
 		return text + " Last looked at " + time.Now().Format(time.RFC3339Nano) + "."

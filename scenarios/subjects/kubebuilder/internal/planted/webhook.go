@@ -11,7 +11,7 @@ import (
 	cachev1 "example.com/cache-operator/api/v1"
 )
 
-// Defaulter is the defaulter with what goes wrong around it.
+// Defaulter returns the defaulter, wrapped by the chosen mistake.
 func Defaulter(inner admission.Defaulter[*cachev1.Cache]) admission.Defaulter[*cachev1.Cache] {
 	if webhookSlower.on {
 		return slowDefaulter{inner}
@@ -19,7 +19,7 @@ func Defaulter(inner admission.Defaulter[*cachev1.Cache]) admission.Defaulter[*c
 	return inner
 }
 
-// Validator is the validator with what goes wrong around it.
+// Validator returns the validator, wrapped by the chosen mistake.
 func Validator(inner admission.Validator[*cachev1.Cache]) admission.Validator[*cachev1.Cache] {
 	switch {
 	case allowsOnError.on:
@@ -32,7 +32,7 @@ func Validator(inner admission.Validator[*cachev1.Cache]) admission.Validator[*c
 	return inner
 }
 
-// lenient takes an error for a reason not to stand in the way.
+// lenient admits the object with a warning if the validator returns an error.
 type lenient struct {
 	admission.Validator[*cachev1.Cache]
 }
@@ -54,7 +54,7 @@ func warned(warnings admission.Warnings, err error) (admission.Warnings, error) 
 	return warnings, nil
 }
 
-// sharing has one answer for all who ask, and looks something up between writing and reading it.
+// sharing stores all answers in one variable, and waits between writing and reading it.
 type sharing struct {
 	admission.Validator[*cachev1.Cache]
 	answer atomic.Pointer[error]
@@ -76,7 +76,7 @@ func (v *sharing) lookedUp(err error) error {
 	return *v.answer.Load()
 }
 
-// slow does its work over and over.
+// slow repeats useless work for each request.
 type slow struct {
 	admission.Validator[*cachev1.Cache]
 }
@@ -100,7 +100,7 @@ func (d slowDefaulter) Default(ctx context.Context, cache *cachev1.Cache) error 
 	return d.Defaulter.Default(ctx, cache)
 }
 
-// ponderings cost about three tenths of what a whole review costs: a gate found 35 % of the CPU time and 26 % of the median time.
+// ponderings is the number of repetitions. They cost three tenths of a review: a gate measured 35 % of CPU and 26 % of the median time.
 const ponderings = 7
 
 func ponder(cache *cachev1.Cache) {

@@ -1,8 +1,8 @@
 //! Decides the next step after a list or a watch has ended, and the pause before that step.
 //!
-//! This module owns the counters of failures and does no I/O. Rules of the correct client: after a clean end it
-//! resumes; after 410 it lists. After any other failure it pauses and resumes. Every second time in a row it lists
-//! instead, because a list may work where a watch does not. The client never gives up.
+//! This module counts the failures and does no I/O. Rules of the correct client: after a clean end of a watch it
+//! resumes; after 410 it lists. After any other failure it pauses and resumes. After every second such failure in a row
+//! it lists instead, because a list may work where a watch does not. The client never gives up.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ const ABORT_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::fr
 pub enum Step {
     List,
     Watch,
-    /// Nothing, for ever. Only a mistake leads to this step.
+    /// The client does nothing for ever. Only a mistake leads to this step.
     Stop,
 }
 
@@ -44,7 +44,7 @@ pub enum End {
         /// Whether no event had come.
         quiet: bool,
     },
-    /// Any other failure.
+    /// The list or watch failed in any other way.
     Failed(Trouble),
 }
 

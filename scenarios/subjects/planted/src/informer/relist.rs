@@ -14,13 +14,13 @@ use crate::store::Trust;
 use crate::watch::{Backlog, Message, Stream};
 use crate::wire::Trouble;
 
-/// The most watch messages that are kept during a list. Further messages wait in the connection.
+/// Maximum number of watch messages that are kept during a list. Further messages wait in the connection.
 const BACKLOG_MAX: usize = 10_000;
 /// Pause after a failed periodic list, as a multiple of the silence limit, so that the watch has time to deliver.
 const RETRY_SILENCES: f64 = 1.25;
 
 impl Informer {
-    /// Lists while no watch is open.
+    /// Lists all objects while no watch is open.
     pub(super) async fn list(&mut self) -> End {
         match self.fetch().await {
             Ok((listing, trust)) => {
@@ -33,7 +33,7 @@ impl Informer {
 
     /// Lists while a watch is open. Messages of the watch are kept during the list, so that an older list is not
     /// compared with newer messages. First the messages that the list already includes are handled, then the list. The
-    /// caller handles the rest.
+    /// caller handles the later messages.
     pub(super) async fn list_during(&mut self, stream: &mut Stream) -> Backlog {
         let mut backlog = Backlog::new();
         let parts = &self.parts;

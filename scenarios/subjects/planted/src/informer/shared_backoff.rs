@@ -1,5 +1,5 @@
-//! `shared-backoff`: one back-off for all kinds. In the correct client this does nothing and never waits. Owns the
-//! pause. This module does not know why a kind failed.
+//! `shared-backoff`: one back-off for all kinds. In the correct client this module does nothing and never waits. With
+//! the mistake it holds the common pause; it does not know why a kind failed.
 
 use std::sync::Arc;
 use std::time::Duration;

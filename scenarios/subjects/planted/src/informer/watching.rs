@@ -1,7 +1,7 @@
 //! Reads an open watch until either side ends it.
 //!
-//! This module owns the timers of a watch (silence, periodic list, end of the initial events) and handles each event.
-//! This module does not decide what follows the end.
+//! This module runs the timers of a watch (silence, periodic list, end of the initial events) and handles each event.
+//! `policy.rs` decides the next step after the watch has ended.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

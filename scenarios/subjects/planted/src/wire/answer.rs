@@ -148,7 +148,7 @@ impl Answer {
         Trouble::Refused(Refusal::new(self.status, self.retry_after, &status))
     }
 
-    /// Allows no new requests on the connection. Other streams of the connection continue.
+    /// Allows no new requests on the connection. Other streams of the HTTP/2 connection continue.
     pub fn retire(&mut self) {
         if self.shared.mistakes.any(&[Mistake::WatchNotClosed, Mistake::ConnectionPerReconnect])
             && matches!(self.lease, Some(Lease::One(_)))

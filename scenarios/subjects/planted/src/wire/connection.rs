@@ -31,7 +31,8 @@ const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 /// Limit of streams until the server has sent its limit: an odd number that no server sends.
 const STREAMS_UNTOLD: usize = 97;
-/// How often the connection is polled for the server's limit of streams. After that, [`STREAMS_UNTOLD`] is the limit.
+/// Maximum number of times that the connection is polled for the server's limit of streams. After that,
+/// [`STREAMS_UNTOLD`] is the limit.
 const SETTINGS_POLLS: u32 = 100;
 const SETTINGS_POLL: Duration = Duration::from_millis(3);
 
@@ -163,7 +164,7 @@ async fn two(stream: TlsStream<TcpStream>, mistakes: &Mistakes) -> Result<Two, T
     Ok(Two { sender, state: Arc::new(state) })
 }
 
-/// Moves the connection's bytes until it ends or a ping is not answered. All its streams then fail.
+/// Moves the connection's bytes until it ends or a ping is not answered. All streams of the connection then fail.
 async fn drive(mut connection: h2::client::Connection<TlsStream<TcpStream>, Bytes>, pings: bool) {
     let pong = connection.ping_pong();
     let silence = async {

@@ -1,6 +1,6 @@
 //! Splits bytes into lines: an event ends at its newline, wherever chunks, frames or packets end.
 //!
-//! This module owns the buffer and its size limit. This module decodes nothing.
+//! This module holds the buffer of received bytes and limits its size. This module decodes nothing.
 
 use bytes::{Bytes, BytesMut};
 
@@ -47,7 +47,7 @@ impl Lines {
 mod tests {
     use super::*;
 
-    /// However the bytes are split, the lines are the same.
+    /// The same bytes give the same lines, wherever the bytes are split.
     #[test]
     fn a_cut_at_any_offset_changes_nothing() {
         let text = "{\"a\":\"žluťoučký 漢字 🚀\"}\n{\"b\":2}\n\n{\"c\"".as_bytes();

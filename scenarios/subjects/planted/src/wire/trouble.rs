@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The longest `Retry-After` that the client obeys.
 pub(super) const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 
-/// The reason why a request has no usable answer.
+/// The reason why a request got no usable answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Trouble {
     /// The connection could not be opened, or the handshake failed.

@@ -1,4 +1,4 @@
-// Package v1 has the webhooks of v1.
+// Package v1 has the webhooks for version v1 of Cache.
 package v1
 
 import (
@@ -24,10 +24,10 @@ func SetupCacheWebhookWithManager(mgr ctrl.Manager) error {
 
 // +kubebuilder:webhook:path=/mutate-cache-example-com-v1-cache,mutating=true,failurePolicy=fail,sideEffects=None,groups=cache.example.com,resources=caches,verbs=create;update,versions=v1,name=mcache-v1.kb.io,admissionReviewVersions=v1
 
-// CacheDefaulter says what a Cache left out.
+// CacheDefaulter sets the missing fields of a Cache.
 type CacheDefaulter struct{}
 
-// Default sets what is not set.
+// Default sets each field that is not set.
 func (d *CacheDefaulter) Default(_ context.Context, cache *cachev1.Cache) error {
 	if cache.Spec.Replicas == nil {
 		cache.Spec.Replicas = ptr.To(cachev1.DefaultReplicas)
@@ -43,15 +43,15 @@ func (d *CacheDefaulter) Default(_ context.Context, cache *cachev1.Cache) error 
 
 // +kubebuilder:webhook:path=/validate-cache-example-com-v1-cache,mutating=false,failurePolicy=fail,sideEffects=None,groups=cache.example.com,resources=caches,verbs=create;update,versions=v1,name=vcache-v1.kb.io,admissionReviewVersions=v1
 
-// CacheValidator refuses what the schema cannot.
+// CacheValidator refuses Caches that the schema cannot refuse.
 type CacheValidator struct{}
 
-// ValidateCreate looks at a new Cache.
+// ValidateCreate checks a new Cache.
 func (v *CacheValidator) ValidateCreate(_ context.Context, cache *cachev1.Cache) (admission.Warnings, error) {
 	return nil, validate(cache)
 }
 
-// ValidateUpdate looks at a Cache that changes. One that is on its way out may always lose its finalizer.
+// ValidateUpdate checks a changed Cache. A Cache under deletion may always lose its finalizer.
 func (v *CacheValidator) ValidateUpdate(_ context.Context, _, cache *cachev1.Cache) (admission.Warnings, error) {
 	if !cache.DeletionTimestamp.IsZero() {
 		return nil, nil

@@ -26,19 +26,19 @@ import org.opentest4j.TestAbortedException;
 /**
  * An API server that plays faults, for a test or for a class of tests, and a verdict by the ledger.
  *
- * <p>It starts the program {@code longhaul} and needs nothing else: no cluster, no etcd, no dependency but JUnit. As an instance field
- * with {@code @RegisterExtension} it is new for each test, as a static one for the class.
+ * <p>The extension starts the program {@code longhaul} and needs nothing else: no cluster, no etcd, no dependency but JUnit. An instance
+ * field with {@code @RegisterExtension} gives each test its own API server, a static field one for the class.
  */
 public final class Longhaul implements BeforeAllCallback, BeforeEachCallback, AfterEachCallback, AfterAllCallback {
-    /** For a busy machine: the API server is ready in 50 ms. */
+    /** Time limit of the start on a busy machine. Usually the API server is ready in 50 ms. */
     private static final long START_WITHIN_S = 30;
-    /** For the ledger of a long test. */
+    /** Time limit of the end, in which Longhaul judges the ledger of a long test. */
     private static final long STOP_WITHIN_S = 60;
-    /** Kept lines of Longhaul's output. */
+    /** Maximum number of lines of Longhaul's output that are kept. */
     private static final int LINES_MAX = 200;
-    /** Begins the line that the API server writes when it is ready. */
+    /** Beginning of the line that the API server writes when it is ready. */
     private static final String SERVED = "kube-apiserver: serving at ";
-    /** Serves until its input ends, so the API server ends with the test process, also after SIGKILL. */
+    /** Runs the API server until its input ends. So the API server ends with the test process, even after SIGKILL. */
     private static final String SCRIPT =
             "\"$TEST_ASSET_KUBE_APISERVER\" --secure-port=\"$1\" --cert-dir=\"$2\" --etcd-servers= </dev/null & "
                     + "cat >/dev/null; kill $!; wait $!";
@@ -61,14 +61,14 @@ public final class Longhaul implements BeforeAllCallback, BeforeEachCallback, Af
     private boolean forTheClass;
     private boolean judged;
 
-    /** The result of the ledger: 0 pass, 1 fail, 2 undecided because a fault hit nothing; others are errors of Longhaul. */
+    /** The ledger's verdict. Codes: 0 pass, 1 fail, 2 undecided because a fault hit nothing; others are errors of Longhaul. */
     public record Verdict(int code, List<String> lines) {
-        /** Whether all was right and every fault hit something. */
+        /** Whether the ledger found no error and every fault hit something. */
         public boolean passed() {
             return code == PASS;
         }
 
-        /** The folder with index.html and ledger.json; null if there is none. */
+        /** The folder of the run record, with index.html and ledger.json; null if there is none. */
         public Path folder() {
             Path last = null;
             for (String line : lines) {
@@ -91,7 +91,7 @@ public final class Longhaul implements BeforeAllCallback, BeforeEachCallback, Af
         }
     }
 
-    /** A fault with its keys. */
+    /** A fault with its keys, as in a scenario file. */
     public static final class Fault {
         private final StringBuilder text;
 
@@ -99,66 +99,66 @@ public final class Longhaul implements BeforeAllCallback, BeforeEachCallback, Af
             text = new StringBuilder("- name: " + name + "\n");
         }
 
-        /** By its name, such as watch-410. */
+        /** A fault by its name, such as watch-410. */
         public static Fault named(String name) {
             return new Fault(name);
         }
 
-        /** The time of the fault, counted from the start. */
+        /** Plays the fault at this time after the start. */
         public Fault at(Duration after) {
             return with("at", after.toMillis() + "ms");
         }
 
-        /** Narrows it to a resource, such as configmaps. */
+        /** Limits the fault to one resource, such as configmaps. */
         public Fault on(String resource) {
             return with("resource", resource);
         }
 
-        /** Any other key, as docs/faults.md lists them; the value is YAML. */
+        /** Sets any other key of the fault; docs/faults.md lists the keys. The value is YAML. */
         public Fault with(String key, Object value) {
             text.append("  ").append(key).append(": ").append(value).append('\n');
             return this;
         }
     }
 
-    /** Draws faults from a seed. A correct client survives them. */
+    /** Plays faults that are drawn at random from a seed. A correct client survives them. */
     public Longhaul chaos(long seed) {
         return flag("--chaos", Long.toUnsignedString(seed));
     }
 
-    /** Plays a fault. */
+    /** Adds a fault that the API server plays. */
     public Longhaul fault(Fault fault) {
         faults.add(fault);
         return this;
     }
 
-    /** Delivers events of different kinds in another order. */
+    /** Delivers events of different kinds in another order than they were written. */
     public Longhaul order() {
         return flag("--order");
     }
 
-    /** Lets caches stay up to so many versions behind. */
+    /** Lets the server answer reads from caches that are up to this many versions behind. */
     public Longhaul stale(int versions) {
         return flag("--stale", Integer.toString(versions));
     }
 
-    /** Names the program under test by a part of its user agent. Faults then touch its requests alone. */
+    /** Names the program under test by a part of its user agent. Faults then affect only requests of that program. */
     public Longhaul manager(String agent) {
         return flag("--manager-agent", agent);
     }
 
-    /** Lets workloads become ready, each after so long. */
+    /** Lets Deployments and other workloads become ready, each after this time. */
     public Longhaul workloads(Duration after) {
         return flag("--workloads", after.toMillis() + "ms");
     }
 
-    /** Keeps the records in a folder. Without it, and without the variable LONGHAUL_RUNS, a temporary one is kept after a failure. */
+    /** Keeps run records in a folder. Without it and the variable LONGHAUL_RUNS, a temporary folder is kept after a failure. */
     public Longhaul records(Path folder) {
         records = folder;
         return this;
     }
 
-    /** Lets a test pass whose faults hit nothing. */
+    /** Lets a test pass even if a fault hits nothing. */
     public Longhaul allowUndecided() {
         allowUndecided = true;
         return this;
@@ -169,17 +169,17 @@ public final class Longhaul implements BeforeAllCallback, BeforeEachCallback, Af
         return this;
     }
 
-    /** The path of a kubeconfig with all rights. */
+    /** The path of a kubeconfig for the API server, with all rights. */
     public Path kubeconfig() {
         return folder.resolve("kubeconfig.yaml");
     }
 
-    /** The path of the authority's certificate. */
+    /** The path of the certificate of the API server's authority. */
     public Path authority() {
         return folder.resolve("ca.crt");
     }
 
-    /** The address, such as https://127.0.0.1:34567. */
+    /** The address of the API server, such as https://127.0.0.1:34567. */
     public String server() {
         return server;
     }
@@ -210,8 +210,8 @@ public final class Longhaul implements BeforeAllCallback, BeforeEachCallback, Af
     }
 
     /**
-     * Starts it with the program of the variable LONGHAUL, or longhaul on PATH. If it is missing, the test is skipped, or fails where the
-     * variable CI is set.
+     * Starts the API server with the program that the variable LONGHAUL names, or longhaul on PATH. If the program is missing, the
+     * test is skipped, or fails if the variable CI is set.
      */
     public void start() {
         verdict = null;
@@ -283,7 +283,7 @@ public final class Longhaul implements BeforeAllCallback, BeforeEachCallback, Af
         }
     }
 
-    /** Waits for the API server and writes the kubeconfig. */
+    /** Waits until the API server is ready, and writes the kubeconfig. */
     private void settle() throws IOException {
         try {
             ready.await(START_WITHIN_S, TimeUnit.SECONDS);
@@ -314,7 +314,7 @@ public final class Longhaul implements BeforeAllCallback, BeforeEachCallback, Af
         }
     }
 
-    /** Ends the API server and returns the verdict. The test is not failed by it any more. */
+    /** Ends the API server and returns the verdict. After this call a bad verdict no longer fails the test by itself. */
     public Verdict stop() {
         judged = true;
         return end();
@@ -358,7 +358,7 @@ public final class Longhaul implements BeforeAllCallback, BeforeEachCallback, Af
         try (var files = Files.walk(folder)) {
             files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
         } catch (IOException gone) {
-            // What stays in a temporary folder harms nobody.
+            // Files that stay in a temporary folder do no harm.
         }
     }
 }

@@ -12,7 +12,7 @@ import java.util.Set;
 import java.util.concurrent.*;
 import org.junit.jupiter.api.Test;
 
-/** A suite for fabric8's kube-api-test, which asks of an API server what operators ask. */
+/** A suite for fabric8's kube-api-test that sends the requests of typical operators. */
 @EnableKubeAPIServer
 class SuiteTest {
 
