@@ -1,8 +1,9 @@
 //! The first process of a node, in the node's namespaces: makes mounts and the network, and starts the programs. A
 //! program that ends is started again.
 //!
-//! Owns everything that this process does. Its instructions are in two files: one is written before it starts, the
-//! other when the node has its address. All processes of the node are its descendants, so the kernel ends them with it.
+//! Owns everything that this process does. It reads its instructions from two files: one is written before it starts,
+//! the other when the node has its address. All processes of the node are its descendants, so the kernel ends them with
+//! it.
 
 use std::convert::Infallible;
 use std::fs::{self, OpenOptions};
@@ -122,8 +123,8 @@ fn mounts(directory: &Path, ground: &Ground) -> io::Result<()> {
     Ok(())
 }
 
-/// Moves this process into a lower group of a version 2 hierarchy, so that other groups beside that one can have all
-/// controllers.
+/// Moves this process into a lower group of a version 2 hierarchy, so that the groups of the kubelet beside it can
+/// have all controllers.
 fn unified(path: &Path) -> io::Result<()> {
     let controllers = fs::read_to_string(path.join("cgroup.controllers"))?;
     let enable: Vec<String> = controllers.split_whitespace().map(|name| format!("+{name}")).collect();
@@ -151,7 +152,7 @@ fn network(plan: &Plan) -> io::Result<()> {
 struct Running<'a> {
     component: &'a Component,
     pid: Option<u32>,
-    /// The earliest time of its next start.
+    /// The earliest time of the program's next start.
     due: Instant,
 }
 
