@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    /// Whether rustdoc would run an example of this text.
+    /// Whether the text contains an example that rustdoc would run.
     fn has_example(text: &str) -> bool {
         let mut inside = false;
         text.lines().map(str::trim_start).any(|line| {

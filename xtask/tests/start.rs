@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The most words of README.md, including commands.
+/// Maximum number of words of README.md, including commands.
 const README_WORDS_MAX: usize = 800;
 const START_WORDS_MAX: usize = 300;
 

@@ -53,7 +53,7 @@ struct Arguments {
     check_only: bool,
 }
 
-/// The feature with which both packages are built for releases.
+/// The feature with which `longhaul` and `longhaul-service` are built for releases.
 const FEATURE: &str = "dist";
 /// The released programs.
 const PROGRAMS: [Program; 2] = [

@@ -58,7 +58,7 @@ impl Archives {
         sums.add(out, &name, &packed)
     }
 
-    /// Writes the index. The archives will be published at this address.
+    /// Writes the index. The archives will be published at `address`.
     pub(crate) fn index(mut self, address: &str, out: &Path, sums: &mut Sums) -> Result<()> {
         for (name, archive) in &mut self.written {
             archive["selfLink"] = json!(format!("{}/{name}", address.trim_end_matches('/')));

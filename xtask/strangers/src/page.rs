@@ -18,7 +18,7 @@ Published operators and webhooks that are no part of this project, unmodified, f
 
 ";
 
-/// The most characters of a sentence in the document.
+/// Maximum number of characters of a sentence in the document.
 const SENTENCE_MAX: usize = 600;
 
 /// The whole document, in the order of the table.

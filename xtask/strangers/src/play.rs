@@ -18,7 +18,7 @@ use crate::table::Stranger;
 const FILE: &str = "longhaul.yaml";
 /// Number of last lines of output that the document shows.
 const LAST_WORDS: usize = 3;
-/// The most characters of a line in the document.
+/// Maximum number of characters of a line in the document.
 const LINE_MAX: usize = 200;
 /// The exit codes with which `longhaul` reports a verdict.
 const VERDICTS: std::ops::RangeInclusive<i32> = 0..=3;
