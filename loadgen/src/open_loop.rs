@@ -28,11 +28,11 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) use clock::Clock;
 pub use steer::Steer;
 
-/// How often the pacing thread checks for a stop. It never sleeps longer.
+/// How often the pacing thread checks for a stop. The thread never sleeps longer.
 const LOOK_UP: Duration = Duration::from_millis(50);
-/// The most operations that are handed over before the workload takes one.
+/// Maximum number of operations that are handed over before the workload takes one.
 const QUEUE: usize = 1024;
-/// The most orders that wait for the workload.
+/// Maximum number of orders that wait for the workload.
 const ORDERS: usize = 16;
 
 /// An operation whose time has come.
@@ -130,8 +130,8 @@ impl<T: 'static> Planned<T> {
         Self::new(Box::new(items), Pace::From(begin))
     }
 
-    /// Starts an operation as soon as fewer than this many are in flight, whatever was planned. Only for benchmarks and
-    /// for finding a capacity.
+    /// Starts an operation as soon as fewer than this many are in flight, whatever time was planned. Only for
+    /// benchmarks and for finding a capacity.
     pub(crate) fn closed_loop(items: impl Iterator<Item = (Duration, T)> + Send + 'static, under_way: usize) -> Self {
         Self::new(Box::new(items), Pace::ClosedLoop(under_way))
     }
@@ -279,7 +279,7 @@ pub(crate) trait Workload: Send + 'static {
     /// Carries out an order of the handle.
     fn obey(&mut self, order: Self::Order) -> impl Future<Output = ()>;
 
-    /// Checks states that cause no event.
+    /// Checks states of the workload that cause no event.
     fn tick(&mut self) {}
 
     /// Called at the end of the plan: waiting operations need not be begun.

@@ -75,7 +75,7 @@ mod tests {
         );
     }
 
-    /// The errors of an answer are reported by class.
+    /// An invalid answer is reported with the class of its error.
     #[test]
     fn wrong_answers_have_classes() {
         let read = |status, content_type: Option<&str>, body: &str| {

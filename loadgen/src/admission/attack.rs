@@ -24,7 +24,7 @@ use connection::keep_attacking;
 use session::Script;
 
 /// The address from which attacks on loopback come. A webhook limits clients by address, so load and attacks must have
-/// different ones. On Linux all addresses of 127.0.0.0/8 are loopback.
+/// different addresses. On Linux all addresses of 127.0.0.0/8 are loopback.
 const FROM: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
 /// The counts of one attack so far.

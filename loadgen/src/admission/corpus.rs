@@ -46,7 +46,7 @@ pub(super) struct Corpus {
     actions: Vec<(Action, Vec<Vec<u32>>)>,
     /// Instead of actions: sequences of template numbers for a project's own objects, with weights.
     own: Vec<(u32, Vec<Vec<u32>>)>,
-    /// The paths of the templates; the first path is that of the target.
+    /// The webhook paths to which templates are sent; the first path is that of the target.
     paths: Vec<String>,
     truth: Arc<Truth>,
     /// The observer of every answer, if one is set.
@@ -124,7 +124,7 @@ impl Corpus {
         Self { templates, actions: self.actions.clone(), own, paths, truth, answers }
     }
 
-    /// The paths of the templates.
+    /// The webhook paths to which templates are sent.
     pub(super) fn paths(&self) -> &[String] {
         &self.paths
     }

@@ -32,7 +32,7 @@ pub(super) struct Judgement {
     pub unavailable: bool,
     /// Whether the request was allowed with a locked image whose tag has moved.
     pub moved: bool,
-    /// How such an image was pinned to another digest than the locked one; `None` if it was not.
+    /// How a locked image was pinned to another digest than the locked one; `None` if no image was.
     pub unlocked: Option<String>,
     pub wrong: Option<Wrong>,
 }

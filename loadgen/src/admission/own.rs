@@ -68,7 +68,7 @@ pub struct Hook {
 #[derive(Debug, Default)]
 pub(super) struct Reviews {
     pub templates: Vec<Template>,
-    /// The paths of the templates; the target's path is first.
+    /// The webhook paths to which templates are sent; the target's path is first.
     pub paths: Vec<String>,
     /// Sequences of template numbers with their weights; the load draws one sequence after the other.
     pub sequences: Vec<(u32, Vec<Vec<u32>>)>,

@@ -118,10 +118,10 @@ impl Review {
         Self { resource, sub_resource: Some(sub_resource), ..self }
     }
 
-    /// The object that was allowed before; its unchanged fields are not checked again. That is the old object, or for a
+    /// The object that was allowed before, whose unchanged fields are not checked again: the old object, or for a
     /// `ReplicaSet` of a Deployment the copied template. A webhook that pins images leaves such copies alone, because
-    /// the Deployment controller recognises its `ReplicaSet`s by equal templates (google/k8s-digester, issue 25). Their
-    /// Pods are checked in any case.
+    /// the Deployment controller recognises its `ReplicaSet`s by equal templates (google/k8s-digester, issue 25). The
+    /// Pods of such a `ReplicaSet` are checked in any case.
     pub(super) fn known(&self) -> Option<&Value> {
         let is_copy = matches!(self.actor, Actor::ControllerOf(Kind::Deployment));
         self.object.as_ref().filter(|_| is_copy && self.operation == Operation::Create).or(self.old.as_ref())

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use units::Rate;
 
-/// The number of bisections that find a time. They are exact to less than a nanosecond within a day, and for longer
-/// times to the precision of an `f64`.
+/// The number of bisections that find a time. The time is exact to less than a nanosecond within a day, and for
+/// longer times to the precision of an `f64`.
 const HALVINGS: usize = 60;
 
 /// A rate over a period of time.
@@ -48,8 +48,8 @@ impl Piece {
         self.from + (self.to - self.from) * (t_s / self.length_s)
     }
 
-    /// The time in the period at which `amount` arrivals have come. It is the root of a quadratic equation, in the form
-    /// that stays exact for a small slope.
+    /// The time in the period at which `amount` arrivals have come: the root of a quadratic equation, in the form that
+    /// stays exact for a small slope.
     fn when(&self, amount: f64) -> f64 {
         let slope = (self.to - self.from) / self.length_s;
         let root = (self.from * self.from + 2.0 * slope * amount).max(0.0).sqrt();

@@ -6,7 +6,7 @@ use units::{Rate, Span};
 
 use super::Profile;
 
-/// The most steps of a profile; more steps are a typing error.
+/// Maximum number of steps of a profile; more steps are a typing error.
 const MOST_STEPS: usize = 10_000;
 
 /// How the rate changes over the run. Without a shape the rate stays at `rate`.

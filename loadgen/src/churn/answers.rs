@@ -112,7 +112,7 @@ pub(super) fn said(reply: &Reply) -> Verdict {
     }
 }
 
-/// Collects answers. The operator writes; `take` swaps collectors.
+/// Collects the webhooks' answers. The operator adds answers; `take` swaps collectors.
 #[derive(Debug, Default)]
 pub(super) struct Collector {
     answers: Answers,

@@ -15,14 +15,15 @@ use super::lifecycle::Propagation;
 use crate::failure::{Class, Failure};
 use crate::wire::{Body, Endpoint, Http1, Progress};
 
-/// The most operations in flight. With more, the API is slower than the plan; further operations fail and are counted.
+/// Maximum number of operations in flight. With more, the API is slower than the plan; further operations fail and are
+/// counted.
 pub(super) const IN_FLIGHT_MAX: usize = 128;
 /// The deadline of a call. kube-apiserver too gives a write half a minute (`--request-timeout` is a minute, of which
 /// admission takes half).
 const CALL_LIMIT: Duration = Duration::from_secs(30);
-/// The most idle connections that are kept, as in client-go for one host. Further connections, which a slow moment
-/// needs, are closed after use. Both ends of a hundred kept connections would take ten MiB of this process, depending
-/// on the machine's load.
+/// Maximum number of idle connections that are kept, as in client-go for one host. Further connections, which a slow
+/// moment needs, are closed after use. Both ends of a hundred kept connections would take ten MiB of this process,
+/// depending on the machine's load.
 const IDLE_MAX: usize = 25;
 
 const JSON: &str = "application/json";

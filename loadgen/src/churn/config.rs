@@ -13,7 +13,7 @@ use crate::Size;
 
 /// The highest rate. A mock API server accepts about as many writes; a higher rate is a typing error.
 pub const HIGHEST_RATE: f64 = 20_000.0;
-/// The most objects. Creating more would take longer than any run that could use them.
+/// Maximum number of objects. Creating more would take longer than any run that could use them.
 pub const HIGHEST_POPULATION: u32 = 200_000;
 
 /// Object churn of a scenario.

@@ -1,8 +1,8 @@
 //! Makes a template from a custom resource's definition: required fields, and optional fields whose values can be
 //! guessed. Pure.
 //!
-//! Owns only guesses, because a definition does not show all rules of CEL or of a webhook. The API server decides
-//! before the run starts.
+//! The templates are guesses, because a definition does not show all rules of CEL or of a webhook. The API server
+//! decides before the run starts whether a template is valid.
 
 use serde_json::{Map, Value, json};
 
@@ -13,9 +13,9 @@ use super::{pattern, template};
 const DEPTH: usize = 8;
 /// The greatest depth of defaults, deeper than in any schema that has defaults.
 const FILL_DEPTH: usize = 32;
-/// The most optional plain fields of `spec` that are written too, so that some field changes.
+/// Maximum number of optional plain fields of `spec` that are written too, so that some field changes.
 const OPTIONAL: usize = 12;
-/// The most optional fields of `spec` that are tried one after another.
+/// Maximum number of optional fields of `spec` that are tried one after another.
 const VARIANTS: usize = 30;
 const SCHEMA: &str = "/schema/openAPIV3Schema";
 

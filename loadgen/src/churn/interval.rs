@@ -98,7 +98,8 @@ pub(super) enum Effect {
     Refused,
 }
 
-/// Collects the counts and measurements of an interval. The worker writes; `take` swaps recorders.
+/// Collects the counts and measurements of an interval. The worker writes into a recorder; `take`
+/// swaps recorders.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     interval: Interval,

@@ -1,5 +1,5 @@
 //! Events in the life of churned objects besides churn's own writes: finalizers, dependents, deletion policies, other
-//! writers. Owns the keys and their checks.
+//! writers. Owns the scenario keys of these events, and the checks of the keys.
 
 use serde_json::Value;
 use units::Span;
@@ -10,7 +10,7 @@ use super::resource::Scope;
 
 /// The longest time that a finalizer may hold an object. After the load, half a minute is left for pending deletions.
 const HOLD_MAX: Span = Span::from_secs(30);
-/// The most dependents of one object.
+/// Maximum number of dependents of one object.
 const PER_MAX: u32 = 100;
 /// The default name of the finalizer.
 const FINALIZER: &str = "longhaul.dev/hold";

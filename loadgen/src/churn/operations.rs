@@ -33,7 +33,7 @@ pub(super) enum Kind {
     Label,
     Annotate,
     Status,
-    /// A write by the other writer.
+    /// A write by the other writer of `churn.also`.
     Also,
     Delete,
     /// All objects of a group are deleted at once.

@@ -82,7 +82,7 @@ impl Script {
         Ok(Self { engine, plan, shared, awaited })
     }
 
-    /// Sets the start of the steps' times. Call it once.
+    /// Sets the instant from which the steps' times count. Call this function once.
     pub fn begin(&mut self, zero: Instant) {
         self.go(self.plan.timed(), zero);
     }

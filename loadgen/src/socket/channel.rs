@@ -17,9 +17,9 @@ use super::record::{self, RECORD_MAX_BYTES};
 use super::session::{Opened, Session};
 use crate::failure::{Class, Failure};
 
-/// The most bytes of one read: four full TLS records.
+/// Maximum number of bytes of one read: four full TLS records.
 const READ_BYTES: usize = 64 << 10;
-/// The most reads before other connections are served, so that a large answer does not delay the next request.
+/// Maximum number of reads before other connections are served, so that a large answer does not delay the next request.
 const READS_A_TURN: usize = 4;
 
 /// The server to which connections lead, and its TLS settings.

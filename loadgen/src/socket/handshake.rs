@@ -10,7 +10,8 @@ use rustls_pki_types::ServerName;
 use super::session::Session;
 use crate::failure::chain;
 
-/// The most received bytes before the handshake ends, several times a whole certificate chain. More is an error.
+/// Maximum number of received bytes before the handshake ends, several times a whole certificate chain. More is an
+/// error.
 const INCOMING_MAX_BYTES: usize = 256 << 10;
 
 /// A handshake that is not complete.

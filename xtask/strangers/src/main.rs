@@ -40,7 +40,7 @@ struct Arguments {
     /// Also run the test suites of modules that have one.
     #[arg(long)]
     suites: bool,
-    /// The most minutes for each program, from an empty folder to a verdict.
+    /// Maximum number of minutes for each program, from an empty folder to a verdict.
     #[arg(long, default_value_t = 10)]
     minutes: u64,
     /// The folder for docs/measured/strangers.md and its figures.

@@ -360,8 +360,8 @@ impl Expand<'_> {
         vec![self.asked(&workload)]
     }
 
-    /// The second review is of the object after the first answer and another webhook's change. It has a new uid, as in
-    /// reality.
+    /// The second review of a Pod with a sidecar contains the object after the first answer and another webhook's
+    /// change. The second review has a new uid, as in reality.
     fn sidecar(&mut self, pick: Pick) -> Vec<Review> {
         let workload = self.workload(Kind::Pod, pick);
         let mut reviews = vec![self.asked(&workload)];

@@ -22,9 +22,9 @@ const LEAN_BELOW: u64 = 12 << 10;
 /// The size in bytes above which an object cannot come from a client-side `kubectl apply`: its copy of the manifest
 /// would be larger than annotations may be.
 const APPLIED_BELOW: u64 = 200 << 10;
-/// The allowed deviation of a review from its size: one part in this many.
+/// The allowed deviation of a review from its requested size: one part in this many.
 const TOLERANCE: u64 = 100;
-/// Most tries to reach a size. If the size of a kind grows in jumps, the closest try is used.
+/// Maximum number of tries to reach a size. If the size of a kind grows in jumps, the closest try is used.
 const MOST_TRIES: usize = 8;
 
 /// The state from which reviews are made.
@@ -165,7 +165,7 @@ impl<'a> Expand<'a> {
         Identity::new(&mut self.rng, &namespace, name)
     }
 
-    /// Chooses this many references. `OneMissing` uses existing images if all images may run.
+    /// Chooses this many image references. `OneMissing` uses existing images if all images may run.
     pub(super) fn pick(&mut self, count: usize, pick: Pick) -> Vec<String> {
         let any = pick == Pick::Any || self.digests.is_none();
         let mut picked: Vec<String> =

@@ -9,7 +9,7 @@ use crate::failure::MOST_BODY_BYTES;
 
 use super::EVENTS;
 
-/// The least number of bytes that one loop of the thread reads from a connection.
+/// Minimum number of bytes that one loop of the thread reads from a connection.
 const TURN_BYTES: usize = 256 << 10;
 
 /// The state at the end of one loop of the thread.

@@ -104,7 +104,8 @@ impl Generator {
         }
     }
 
-    /// Handles an event on the connection. With `closing`, the server has closed it.
+    /// Handles an event on the connection. If `closing` is set, the server has closed the
+    /// connection.
     pub(super) fn on_event(&mut self, slot: usize, closing: bool) {
         match self.pool.seats.get(slot) {
             None | Some(Seat::Changing) => {}
@@ -196,7 +197,7 @@ impl Generator {
         }
     }
 
-    /// Checks connections that may have no events.
+    /// Checks idle and opening connections, for which the poll may report no event.
     pub(super) fn sweep(&mut self, now: Instant) {
         self.close_idle(now);
         if matches!(self.setup.protocol, Protocol::Http1 { .. }) && self.pool.opening == 0 {

@@ -225,7 +225,7 @@ pub(in crate::admission) fn status(kind: Kind) -> Option<Value> {
     })
 }
 
-/// Adds the missing fields.
+/// Adds the fields of `defaults` that the object lacks.
 fn set(object: &mut Value, defaults: Value) {
     if object.is_null() {
         *object = json!({});

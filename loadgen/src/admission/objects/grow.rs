@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use crate::admission::pods;
 use crate::seed;
 
-/// The most bytes of all annotations. Kubernetes allows 256 KiB (`TotalAnnotationSizeLimitB` of k8s.io/apimachinery),
-/// of which some are used already.
+/// Maximum number of bytes of all annotations. Kubernetes allows 256 KiB (`TotalAnnotationSizeLimitB` of
+/// k8s.io/apimachinery), of which other annotations use some.
 const MOST_ANNOTATION_BYTES: usize = 224 << 10;
-/// Bytes of environment for which one more container is added.
+/// Bytes of environment variables for which one more container is added.
 const BYTES_PER_CONTAINER: usize = 24 << 10;
-/// The most containers; real Pods have a few dozen.
+/// Maximum number of containers; real Pods have a few dozen.
 const MOST_CONTAINERS: usize = 24;
-/// The least bytes of an entry, because its name takes some.
+/// Minimum number of bytes of an added entry, because its name takes some.
 const SMALLEST: usize = 64;
 
 /// How much an object grows.

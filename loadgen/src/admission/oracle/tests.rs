@@ -159,8 +159,8 @@ fn from_the_wire() {
     assert_eq!(wrong(template, verdict), None);
 }
 
-/// While a registry has a fault, a refusal is right only for images that must be resolved there. Allowing such an image
-/// is never right.
+/// While a registry has a fault, a refusal is right only for images that must be resolved in that registry. Allowing
+/// such an image is never right.
 #[test]
 fn a_sick_registry_excuses_refusals_and_nothing_else() {
     let corpus = corpus_of_everything(11);

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 /// The start of kube-apiserver's message for a denial (`ToStatusErr` of apiserver/pkg/admission/plugin/webhook/errors).
 const HOOK: &str = "admission webhook \"";
 const DENIED: &str = "denied the request";
-/// The most bytes shown of an answer's text.
+/// Maximum number of bytes shown of an answer's text.
 const SHOWN_MAX: usize = 300;
 
 /// The images of an object: JSON pointers and values.

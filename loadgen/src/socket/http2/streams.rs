@@ -8,7 +8,7 @@ use super::frame::Code;
 use super::hpack::Head;
 use crate::failure::{Failure, MOST_BODY_BYTES};
 
-/// The receive window of a stream: a body of the largest size and its end.
+/// The receive window of a stream, large enough for a body of the largest size and its end.
 pub(super) const WINDOW_BYTES: u32 = 5 << 20;
 /// The size of buffers that are kept. Larger buffers are freed after a large answer.
 const KEPT_BYTES: usize = 64 << 10;
