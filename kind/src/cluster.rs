@@ -277,8 +277,8 @@ async fn containers_facts(containers: &Containers) -> Result<(String, String, Op
     Ok((version, containers.url().await?, containers.machine().await.ok()))
 }
 
-/// The running kind cluster of that name, if longhaul made the cluster, its API server answers, and
-/// it fits the request.
+/// The running kind cluster of that name, if longhaul made the cluster, its API server answers, and it fits the
+/// request.
 async fn reused(up: &Up, containers: &Containers, wanted: &containers::Config) -> Result<Option<IsUp>, Error> {
     let found = status(&up.state_directory)?.clusters.into_iter().find(|cluster| cluster.name == up.name);
     let Some(Cluster { health: Health::Running, kubeconfig: Some(kubeconfig), directory, found, .. }) = found else {

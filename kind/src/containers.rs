@@ -115,8 +115,7 @@ impl Error {
 }
 
 impl Containers {
-    /// Checks that a cluster of this name could be made. The error names every missing program. Nothing is
-    /// started.
+    /// Checks that a cluster of this name could be made. The error names every missing program. Nothing is started.
     pub async fn check(name: &str, config: &Config) -> Result<Self, Error> {
         let kind = found("kind").ok_or_else(|| format!("kind on the PATH: {GET_KIND}"));
         let called = std::env::var(PROVIDER).unwrap_or_else(|_| "docker".to_owned());

@@ -1,8 +1,8 @@
 //! The download of a control plane's official programs: kube-apiserver, kubectl and etcd.
 //!
 //! Owns the downloads, the check of their digests, and their folder, which can be used as `KUBEBUILDER_ASSETS` of
-//! envtest. An interrupted download starts again from the beginning. A file gets its final name only after its
-//! digest was right.
+//! envtest. An interrupted download starts again from the beginning. A file gets its final name only after its digest
+//! was right.
 //!
 //! By default two servers are contacted: `dl.k8s.io`, which redirects to `cdn.dl.k8s.io`, and `github.com`, which
 //! redirects to `release-assets.githubusercontent.com`. [`Fetch::sources`] names other servers. Connections use HTTPS
@@ -26,11 +26,11 @@ use client::Client;
 
 pub use error::Error;
 
-/// The server of Kubernetes' programs: `<base>/v1.x.y/bin/linux/amd64/kube-apiserver`, with a digest file
-/// `.sha256` beside each program.
+/// The server of Kubernetes' programs: `<base>/v1.x.y/bin/linux/amd64/kube-apiserver`, with a digest file `.sha256`
+/// beside each program.
 pub const KUBERNETES_SOURCE: &str = "https://dl.k8s.io";
-/// The server of etcd's releases: `<base>/v3.x.y/etcd-v3.x.y-linux-amd64.tar.gz`, with the digest file
-/// `SHA256SUMS` beside it.
+/// The server of etcd's releases: `<base>/v3.x.y/etcd-v3.x.y-linux-amd64.tar.gz`, with the digest file `SHA256SUMS`
+/// beside it.
 pub const ETCD_SOURCE: &str = "https://github.com/etcd-io/etcd/releases/download";
 /// The version of etcd. Its minor version is the one that Kubernetes has used since 1.22; older Kubernetes versions
 /// work with it too.
@@ -194,8 +194,7 @@ impl Drop for Partial {
     }
 }
 
-/// The Kubernetes version without `v`. The text is checked, because it becomes part of URLs and
-/// paths.
+/// The Kubernetes version without `v`. The text is checked, because it becomes part of URLs and paths.
 fn version(text: &str) -> Result<&str, Error> {
     let version = text.strip_prefix('v').unwrap_or(text);
     let number = |part: &str| !part.is_empty() && part.len() < 6 && part.bytes().all(|byte| byte.is_ascii_digit());

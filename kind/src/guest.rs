@@ -236,8 +236,7 @@ impl Guest {
         Ok(guest)
     }
 
-    /// Gives a token to a user of the configuration, or to a Pod's service account. A missing service account is
-    /// made.
+    /// Gives a token to a user of the configuration, or to a Pod's service account. A missing service account is made.
     pub async fn admit(&mut self, user: &str) -> Result<(), Error> {
         if self.tokens.contains_key(user) {
             return Ok(());

@@ -14,8 +14,7 @@ use crate::step::{self, Failed, Step, Tool};
 /// The key of the label of every object that a run makes in a foreign cluster. The value is different for each run.
 pub(crate) const LABEL: &str = "longhaul.dev/run";
 const ASK_LIMIT: Duration = Duration::from_secs(20);
-/// The time that a namespace has to disappear. A namespace with hundreds of objects takes half a
-/// minute.
+/// The time that a namespace has to disappear. A namespace with hundreds of objects takes half a minute.
 const GONE_LIMIT: Duration = Duration::from_mins(3);
 /// The argument of `kubectl logs` that limits the kept lines of a container.
 const TAIL: &str = "--tail=2000";
@@ -146,8 +145,7 @@ impl Labelled {
         Step::new("look at what was made", self.mend(), &tool, words.iter().copied()).within(ASK_LIMIT).call().await
     }
 
-    /// The output of the Pods in the run's namespaces, and the events in the namespaces, as file
-    /// names and texts.
+    /// The output of the Pods in the run's namespaces, and the events in the namespaces, as file names and texts.
     pub(crate) async fn logs(&self) -> Result<Vec<(String, String)>, Failed> {
         let ask = async |words: &[&str]| self.ask(words).await;
         let selector = self.selector();

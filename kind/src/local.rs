@@ -25,8 +25,7 @@ const START_DEADLINE: Duration = Duration::from_mins(1);
 /// The time that a program has to end before it is killed. kube-apiserver waits for open watches, and a longer wait
 /// does not help.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
-/// How often a start is tried. In rare cases another program takes a free port before etcd or
-/// kube-apiserver binds it.
+/// How often a start is tried. In rare cases another program takes a free port before etcd or kube-apiserver binds it.
 const ATTEMPTS: u32 = 3;
 
 /// The settings of a control plane without nodes.
@@ -39,8 +38,8 @@ pub struct Config {
     pub directory: PathBuf,
     /// The users that may log in; each gets a token at the start. Without an entry no user can log in.
     pub users: Vec<User>,
-    /// Additional arguments for kube-apiserver, for example `--goaway-chance=0.02`. They come last on the command
-    /// line, so they override earlier arguments.
+    /// Additional arguments for kube-apiserver, for example `--goaway-chance=0.02`. They come last on the command line,
+    /// so they override earlier arguments.
     pub apiserver_arguments: Vec<String>,
     /// The time in which etcd and kube-apiserver must be ready.
     pub start_deadline: Duration,
@@ -92,8 +91,7 @@ impl Local {
         Self::start_with(config, Some(registration), Lifetime::Releasable).await
     }
 
-    /// Leaves etcd, kube-apiserver and all files in place, and registers that the control plane is
-    /// ready.
+    /// Leaves etcd, kube-apiserver and all files in place, and registers that the control plane is ready.
     pub(crate) fn stay(mut self, ready: Ready) -> Result<(), Error> {
         // Registered first: if that fails, everything is ended as before.
         if let Some(registration) = &mut self.registration {
@@ -172,8 +170,7 @@ impl Local {
         [(self.apiserver.program(), self.apiserver.pid()), (self.etcd.program(), self.etcd.pid())]
     }
 
-    /// Finds etcd and kube-apiserver, so that the caller can pause one. Programs that ended are not
-    /// started again.
+    /// Finds etcd and kube-apiserver, so that the caller can pause one. Programs that ended are not started again.
     pub fn machinery(&self) -> Machinery {
         Machinery::known(self.processes())
     }
@@ -183,8 +180,8 @@ impl Local {
         [&self.apiserver, &self.etcd].into_iter().find_map(|process| Some((process.program(), process.ended()?)))
     }
 
-    /// Asks etcd and kube-apiserver to end, kills a program that has not ended after ten seconds, and removes keys
-    /// and data.
+    /// Asks etcd and kube-apiserver to end, kills a program that has not ended after ten seconds, and removes keys and
+    /// data.
     pub async fn stop(self) {
         let Self { mut apiserver, mut etcd, access, registration } = self;
         let ending = tokio::task::spawn_blocking(move || {

@@ -52,8 +52,8 @@ pub struct Error {
     pub source: Box<serde_saphyr::Error>,
 }
 
-/// The name and text of every manifest, in the order in which they are applied. Files that other files need come
-/// first. The webhook comes last, because the API server then begins to send reviews. Deletion uses the reverse order.
+/// The name and text of every manifest, in the order in which they are applied. Files that other files need come first.
+/// The webhook comes last, because the API server then begins to send reviews. Deletion uses the reverse order.
 pub const fn all() -> [(&'static str, &'static str); 8] {
     [
         ("package-crd.yaml", PACKAGE_CRD),

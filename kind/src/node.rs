@@ -6,8 +6,8 @@
 //!
 //! Outside its namespaces the node has only a group in each cgroup hierarchy, and one network link. For an unused `N`,
 //! the machine has the address `10.N.0.1`, where webhooks and registries listen, and the node has `10.N.0.2`. Services
-//! are in `10.N.96.0/20`, Pods in `10.N.128.0/17`, and the machine reaches all these addresses. The node has no
-//! cluster DNS. It cannot pull images; they are [loaded](Node::load).
+//! are in `10.N.96.0/20`, Pods in `10.N.128.0/17`, and the machine reaches all these addresses. The node has no cluster
+//! DNS. It cannot pull images; they are [loaded](Node::load).
 
 mod cgroup;
 mod files;
@@ -56,8 +56,7 @@ const DATA: &str = "node";
 /// The default time in which a node must be Ready. On two busy cores it takes fifteen seconds.
 const START_DEADLINE: Duration = Duration::from_mins(3);
 const ASK_EVERY: Duration = Duration::from_millis(100);
-/// The time limit for loading an archive of images, enough for some hundred megabytes on a slow
-/// disk.
+/// The time limit for loading an archive of images, enough for some hundred megabytes on a slow disk.
 const LOAD_LIMIT: Duration = Duration::from_mins(5);
 /// How often loading an image is tried. containerd sometimes refuses an image while it is busy with another one.
 const LOAD_ATTEMPTS: u32 = 3;
@@ -74,8 +73,7 @@ pub struct Config {
     pub init: Vec<OsString>,
     /// The users that may log in; each gets a token at the start.
     pub users: Vec<User>,
-    /// Additional arguments for kube-apiserver. They come last on the command line, so they
-    /// override earlier arguments.
+    /// Additional arguments for kube-apiserver. They come last on the command line, so they override earlier arguments.
     pub apiserver_arguments: Vec<String>,
     /// Whether the node accepts only Pods that tolerate [`TAINT`].
     pub tainted: bool,

@@ -1,5 +1,4 @@
-//! Code that all control planes of real programs share: the folder with keys, child processes, and waiting for
-//! answers.
+//! Code that all control planes of real programs share: the folder with keys, child processes, and waiting for answers.
 //!
 //! Owns this code and its errors. [`crate::local`] and [`crate::node`] choose the programs and their arguments.
 

@@ -72,8 +72,7 @@ pub struct Outside {
     pub containers: Option<Containers>,
     /// The objects of a run in a foreign cluster.
     pub guest: Option<Labelled>,
-    /// The kind cluster that contains the objects in `guest`. If the cluster is gone, so are the
-    /// objects.
+    /// The kind cluster that contains the objects in `guest`. If the cluster is gone, so are the objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<Containers>,
 }
@@ -308,8 +307,7 @@ impl Registration {
         self.write()
     }
 
-    /// Adds a kind cluster or objects in a foreign cluster to the entry, before the cluster or the
-    /// objects are made.
+    /// Adds a kind cluster or objects in a foreign cluster to the entry, before the cluster or the objects are made.
     pub(crate) fn lives_outside(&mut self, outside: Outside) -> Result<(), Error> {
         self.entry.outside = Some(outside);
         self.write()

@@ -1,8 +1,8 @@
 //! Admission load: reviews, their planned times, the right answers, and the received answers.
 //!
 //! The path of a request: [`Plan::build`] makes a bounded set of `AdmissionReview`s, and an exact stream of (time,
-//! review) of any length. Generator threads send each review at its planned time, as kube-apiserver would. The
-//! threads check each answer as kube-apiserver would, compare it with the right answer, and record the result.
+//! review) of any length. Generator threads send each review at its planned time, as kube-apiserver would. The threads
+//! check each answer as kube-apiserver would, compare it with the right answer, and record the result.
 
 mod answer;
 mod answers;

@@ -200,8 +200,7 @@ pub struct Audit {
 }
 
 impl Config {
-    /// The settings for a resource, without JSON pointers and with the limits for a real control
-    /// plane.
+    /// The settings for a resource, without JSON pointers and with the limits for a real control plane.
     pub fn new(api: Api, resource: &str) -> Self {
         Self {
             api,

@@ -6,11 +6,10 @@
 //! the planned time. The crate knows nothing of scenarios, run records or verdicts. The crate counts, and does not
 //! judge its numbers.
 //!
-//! All kinds of load use one engine (`open_loop`), which owns due times, lateness and the end of a
-//! plan:
+//! All kinds of load use one engine (`open_loop`), which owns due times, lateness and the end of a plan:
 //!
-//! //! - [`admission`] sends `AdmissionReview`s as kube-apiserver does. The reviews are made before the load starts, and the
-//! //!   right answer to each review is known.
+//! //! - [`admission`] sends `AdmissionReview`s as kube-apiserver does. The reviews are made before the load starts,
+//! and the //!   right answer to each review is known.
 //! - [`churn`] keeps a constant number of objects under ever-new names, uids and namespaces.
 //! - [`script`] writes certain objects at the times in the scenario.
 //! - [`calls`] reads and sets the replica counts of Deployments through a subject that offers an API for them. The

@@ -14,8 +14,7 @@ const PROGRAMS: [&str; 2] = ["--bin=longhaul", "--bin=longhaul-service"];
 const EXAMPLE: &str = "example-watcher";
 /// The Cargo profile for a quick first verdict (Cargo.toml, decision 023).
 const PROFILE: &str = "soak";
-/// The features of the service as it is released and tested. Without them, Cargo builds the lean
-/// service.
+/// The features of the service as it is released and tested. Without them, Cargo builds the lean service.
 pub(crate) const FULL: &str = "--features=service/full";
 /// The features of the programs that tests run: all features, and planted bugs.
 pub(crate) const PLANTED_FEATURES: &str =

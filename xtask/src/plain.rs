@@ -16,8 +16,7 @@ use crate::skipped::Missing;
 /// takes three minutes, and so does a build.
 const SILENCE: Duration = Duration::from_mins(10);
 
-/// Runs the tests and shows their output. If the tests print nothing for too long, all their processes are
-/// ended.
+/// Runs the tests and shows their output. If the tests print nothing for too long, all their processes are ended.
 pub(crate) fn run(tests: &mut Command) -> Result<()> {
     run_until(tests.arg("--show-output"), SILENCE)
 }
@@ -46,8 +45,7 @@ fn run_until(tests: &mut Command, silence: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Shows the lines of the tests and collects the skipped tests; `None` if the tests printed nothing for too
-/// long.
+/// Shows the lines of the tests and collects the skipped tests; `None` if the tests printed nothing for too long.
 fn follow(child: &mut Child, silence: Duration) -> Option<Missing> {
     let (lines, heard) = mpsc::sync_channel(64);
     let output = child.stdout.take();

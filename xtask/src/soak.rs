@@ -36,8 +36,8 @@ const ASKED_BY: [(&str, &str); 7] = [
 /// Texts in a scenario that names its subject or its configuration in another file.
 const ELSEWHERE: [&str; 4] = ["config:", "deployment:", "command:", "programs:"];
 
-/// The features of the service for a command. A soak of a library scenario gets the features that the scenario
-/// needs. Every other command gets all features.
+/// The features of the service for a command. A soak of a library scenario gets the features that the scenario needs.
+/// Every other command gets all features.
 fn features(arguments: &[String]) -> String {
     let scenario = match arguments {
         [soak] if soak == "soak" => Some("smoke"),
@@ -75,8 +75,8 @@ fn plays_planted(arguments: &[String]) -> bool {
     }
 }
 
-/// Environment variables that `.cargo/config.toml` sets for the C code in builds of this workspace. Cargo also
-/// passes them to the programs that it runs.
+/// Environment variables that `.cargo/config.toml` sets for the C code in builds of this workspace. Cargo also passes
+/// them to the programs that it runs.
 const FOR_OUR_BUILD: [(&str, &str); 3] = [
     ("CFLAGS", "-g0"),
     ("MAKEFLAGS", "-- STATIC_LIBS=lib/libjemalloc_pic.a C_SYMS="),

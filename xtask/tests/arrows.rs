@@ -339,8 +339,8 @@ fn named(text: &str) -> Vec<Name> {
     found
 }
 
-/// Reads the path at the position `at`, which may end with several paths in braces; returns the
-/// position after the path.
+/// Reads the path at the position `at`, which may end with several paths in braces; returns the position after the
+/// path.
 fn read_path(words: &[&str], mut at: usize, before: &[String], found: &mut Vec<Name>) -> usize {
     let mut path = before.to_vec();
     // `::name` is a crate, even if a module has its name.

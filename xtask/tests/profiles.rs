@@ -13,8 +13,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Maximum number of third-party packages with other optimization levels. A longer list would not
-/// be reviewed.
+/// Maximum number of third-party packages with other optimization levels. A longer list would not be reviewed.
 const EXCEPTIONS_MAX: usize = 10;
 const PROFILE: &str = "profile.release";
 

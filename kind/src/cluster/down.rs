@@ -1,5 +1,5 @@
-//! Ends processes and removes folders that longhaul provably made: a process is recognised by its
-//! identity, a folder by a mark.
+//! Ends processes and removes folders that longhaul provably made: a process is recognised by its identity, a folder by
+//! a mark.
 
 use std::fmt;
 use std::fs;
@@ -15,11 +15,11 @@ use crate::state::{self, Entry, Outside, Process, Purpose};
 use super::status::{Cluster, Health, status};
 use super::{DEFAULT_NAME, Error, KIND_NAME, NODE_NAME};
 
-/// The time that a process has to end after SIGTERM. kube-apiserver waits for open watches, and a longer wait
-/// does not help.
+/// The time that a process has to end after SIGTERM. kube-apiserver waits for open watches, and a longer wait does not
+/// help.
 const TERM_LIMIT: Duration = Duration::from_secs(10);
-/// The time that a killed process has to disappear. A killed process stays longer only if the kernel still writes
-/// for it.
+/// The time that a killed process has to disappear. A killed process stays longer only if the kernel still writes for
+/// it.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 

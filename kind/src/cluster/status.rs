@@ -1,5 +1,4 @@
-//! Reads the existing control planes, and the remains of killed commands and runs. This module
-//! changes nothing.
+//! Reads the existing control planes, and the remains of killed commands and runs. This module changes nothing.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -25,11 +24,9 @@ pub struct Cluster {
     pub url: Option<String>,
     /// The path of the administrator's kubeconfig; `None` until the API server was ready.
     pub kubeconfig: Option<PathBuf>,
-    /// The start time of the control plane as RFC 3339; `None` if its entry in the state directory
-    /// cannot be read.
+    /// The start time of the control plane as RFC 3339; `None` if its entry in the state directory cannot be read.
     pub started_at: Option<String>,
-    /// The folder of keys, data and logs. If the entry cannot be read, the entry's own folder in
-    /// the state directory.
+    /// The folder of keys, data and logs. If the entry cannot be read, the entry's own folder in the state directory.
     pub directory: PathBuf,
     /// The processes of the control plane that still run.
     pub alive: Vec<Process>,
@@ -60,8 +57,7 @@ pub enum Health {
         /// Number of the control plane's processes that still run.
         alive: usize,
     },
-    /// The control plane's entry cannot be read, so longhaul cannot prove that it made the
-    /// processes and files.
+    /// The control plane's entry cannot be read, so longhaul cannot prove that it made the processes and files.
     Unreadable { problem: String },
 }
 
@@ -103,8 +99,8 @@ fn look(found: Found) -> Cluster {
     }
 }
 
-/// The processes of the control plane that still run. A process that is not registered yet is recognised by
-/// arguments that name the control plane's private files.
+/// The processes of the control plane that still run. A process that is not registered yet is recognised by arguments
+/// that name the control plane's private files.
 fn alive(entry: &Entry) -> Vec<Process> {
     let mut alive: Vec<Process> = entry.processes.iter().filter(|each| each.identity.is_alive()).cloned().collect();
     if state::is_ours(entry) {

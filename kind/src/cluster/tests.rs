@@ -1,5 +1,4 @@
-//! Tests of what killed commands leave. Sleeping processes and hand-written entries replace the real control
-//! planes.
+//! Tests of what killed commands leave. Sleeping processes and hand-written entries replace the real control planes.
 
 use std::process::{Child, Command, Stdio};
 

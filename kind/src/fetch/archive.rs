@@ -1,5 +1,4 @@
-//! Unpacks one program from a `.tar.gz`. Only the entry of the program is unpacked, up to the
-//! program's size limit.
+//! Unpacks one program from a `.tar.gz`. Only the entry of the program is unpacked, up to the program's size limit.
 
 use std::fs::File;
 use std::io::Read as _;

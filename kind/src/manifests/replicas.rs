@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::{Error, objects};
 
-/// Name and text of the files in `manifests/replicas/` that can be applied alone, in the order in which they
-/// are applied.
+/// Name and text of the files in `manifests/replicas/` that can be applied alone, in the order in which they are
+/// applied.
 pub const REPLICAS: [(&str, &str); 6] = [
     ("namespace.yaml", include_str!("../../manifests/replicas/namespace.yaml")),
     ("rbac.yaml", include_str!("../../manifests/replicas/rbac.yaml")),

@@ -115,8 +115,7 @@ pub(super) fn write(files: &Files, found: &Found, link: Link, config: &Config) -
     Ok(all)
 }
 
-/// The path of the CNI configuration. The file has its own folder, because containerd reads every file in the
-/// folder.
+/// The path of the CNI configuration. The file has its own folder, because containerd reads every file in the folder.
 const CNI: &str = "cni/10-bridge.conflist";
 
 fn component(name: &str, program: PathBuf, late: bool, arguments: &[String]) -> Component {

@@ -123,8 +123,8 @@ fn mounts(directory: &Path, ground: &Ground) -> io::Result<()> {
     Ok(())
 }
 
-/// Moves this process into a lower group of a version 2 hierarchy, so that the groups of the kubelet beside it can
-/// have all controllers.
+/// Moves this process into a lower group of a version 2 hierarchy, so that the groups of the kubelet beside it can have
+/// all controllers.
 fn unified(path: &Path) -> io::Result<()> {
     let controllers = fs::read_to_string(path.join("cgroup.controllers"))?;
     let enable: Vec<String> = controllers.split_whitespace().map(|name| format!("+{name}")).collect();

@@ -1,7 +1,6 @@
 //! Lower limits of memory and CPU for the containers of a Pod, set in their cgroups.
 //!
-//! Sets the limits, and restores the earlier limits. The kubelet does not check the cgroup of a running
-//! container.
+//! Sets the limits, and restores the earlier limits. The kubelet does not check the cgroup of a running container.
 
 use std::fs;
 use std::io;
@@ -13,8 +12,7 @@ use super::cgroup::{self, Hierarchy};
 const PERIOD_US: u64 = 100_000;
 /// The size of a memory page in bytes on every machine that runs a node.
 const PAGE: u64 = 4096;
-/// How often a memory limit is raised and tried again, if the container uses more memory than the
-/// kernel can free.
+/// How often a memory limit is raised and tried again, if the container uses more memory than the kernel can free.
 const ATTEMPTS: u64 = 64;
 
 /// The limits of a container.

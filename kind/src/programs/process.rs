@@ -207,8 +207,7 @@ fn lead_a_session(command: &mut Command) {
     unsafe { command.pre_exec(ask) };
 }
 
-/// Does nothing: systems other than Linux lack such a signal, so a killed harness leaves its
-/// children running.
+/// Does nothing: systems other than Linux lack such a signal, so a killed harness leaves its children running.
 #[cfg(not(target_os = "linux"))]
 fn die_with_parent(_command: &mut Command) {}
 

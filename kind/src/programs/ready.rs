@@ -21,8 +21,7 @@ use tokio_rustls::TlsConnector;
 use super::Error;
 use super::process::Process;
 
-/// The time between two readiness requests: short enough to lose little time, long enough to cost
-/// little.
+/// The time between two readiness requests: short enough to lose little time, long enough to cost little.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 /// The deadline of one request, from connecting to the last byte of the answer.
 const QUESTION_DEADLINE: Duration = Duration::from_secs(5);

@@ -1,7 +1,7 @@
 //! The identity of a process: tells whether a process id still belongs to the same process.
 //!
-//! Identities come from Linux's `/proc` (proc(5)). On other systems processes cannot be identified, so no process
-//! is ever ended.
+//! Identities come from Linux's `/proc` (proc(5)). On other systems processes cannot be identified, so no process is
+//! ever ended.
 
 use std::fs;
 use std::io;

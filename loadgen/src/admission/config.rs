@@ -25,8 +25,8 @@ pub const DEFAULT_THREADS: u32 = 1;
 /// Maximum number of threads. More threads than CPUs only delay each other, and no machine that generates load has more
 /// CPUs.
 const HIGHEST_THREADS: u32 = 64;
-/// Maximum number of workers. More workers only delay each other, and the measurement of their
-/// coordinator (docs/measured/scale.md) has no more workers.
+/// Maximum number of workers. More workers only delay each other, and the measurement of their coordinator
+/// (docs/measured/scale.md) has no more workers.
 pub const HIGHEST_WORKERS: u32 = 64;
 /// Maximum number of calls in flight, each of which may hold a connection.
 const HIGHEST_IN_FLIGHT: u32 = 20_000;

@@ -35,8 +35,7 @@ use pool::Pool;
 
 /// Maximum number of idle connections: `MaxIdleConnsPerHost` of kube-apiserver's webhook clients.
 const IDLE_MAX: usize = 25;
-/// Maximum number of requests that may be due and unsent while answers are read. Further requests
-/// would only be late.
+/// Maximum number of requests that may be due and unsent while answers are read. Further requests would only be late.
 const QUEUE: usize = 1024;
 /// Maximum number of requests that are sent before answers are read, if many are due.
 const SENT_A_TURN: usize = 64;

@@ -278,8 +278,8 @@ impl Interval {
     }
 }
 
-/// Whether a count is 0 and therefore left out of messages. Load without a scenario has no faulty registry, and
-/// the messages between its processes stay unchanged.
+/// Whether a count is 0 and therefore left out of messages. Load without a scenario has no faulty registry, and the
+/// messages between its processes stay unchanged.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_none(count: &u64) -> bool {
     *count == 0

@@ -279,8 +279,8 @@ impl Iterator for Requests {
         Some((at, Request { template, uid: seed::uid(&mut self.uids) }))
     }
 
-    /// Skips this many requests without making their texts, and returns the next request. Each of several threads
-    /// skips the requests of the other threads.
+    /// Skips this many requests without making their texts, and returns the next request. Each of several threads skips
+    /// the requests of the other threads.
     fn nth(&mut self, passed: usize) -> Option<Self::Item> {
         for _ in 0..passed {
             self.draw()?;

@@ -81,8 +81,7 @@ impl Load {
         Ok(Self { engine, shared })
     }
 
-    /// The counts and measurements since the last call of `take`. The call is cheap, because recorders
-    /// are swapped.
+    /// The counts and measurements since the last call of `take`. The call is cheap, because recorders are swapped.
     pub fn take(&self) -> Interval {
         let full = std::mem::take(&mut *self.shared.recorder.lock());
         full.finish(self.shared.counts.take())

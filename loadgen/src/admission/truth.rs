@@ -63,8 +63,8 @@ struct Version {
 }
 
 impl Truth {
-    /// From now on these image references, or all references, may be unresolvable. `by` identifies the
-    /// fault for [`Truth::well`].
+    /// From now on these image references, or all references, may be unresolvable. `by` identifies the fault for
+    /// [`Truth::well`].
     pub fn sick(&self, by: u32, references: Option<BTreeSet<String>>) {
         self.inner.lock().sick.push(Sick { by, references, well: None });
         self.changed.store(true, Ordering::Release);
@@ -80,8 +80,7 @@ impl Truth {
         inner.sick.retain(|sick| sick.well.is_none_or(|well| now < well + RECOVERS || sick.by == by));
     }
 
-    /// Reports that a tag changes its digest. Call this function before any client can read the new
-    /// digest.
+    /// Reports that a tag changes its digest. Call this function before any client can read the new digest.
     pub fn moved(&self, reference: &str, was: &str, digest: &str) {
         let now = Instant::now();
         let mut inner = self.inner.lock();
@@ -105,8 +104,7 @@ impl Truth {
         self.inner.lock().locked = true;
     }
 
-    /// Sets how long an answer may use the previous digest of a tag. Without this call, an answer
-    /// may use it for ever.
+    /// Sets how long an answer may use the previous digest of a tag. Without this call, an answer may use it for ever.
     pub fn may_be_stale(&self, stale: Duration) {
         self.inner.lock().stale = Some(stale);
     }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use units::Rate;
 
-/// The number of bisections that find a time. The time is exact to less than a nanosecond within a day, and for
-/// longer times to the precision of an `f64`.
+/// The number of bisections that find a time. The time is exact to less than a nanosecond within a day, and for longer
+/// times to the precision of an `f64`.
 const HALVINGS: usize = 60;
 
 /// A rate over a period of time.

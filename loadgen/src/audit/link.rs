@@ -1,8 +1,8 @@
 //! The connections of the audit: one request after another over HTTP/1.1 with TLS. Bodies are read page by page or as a
 //! stream.
 //!
-//! Owns deadlines and size limits. This module knows only the paths of lists and watches; other modules
-//! interpret answers.
+//! Owns deadlines and size limits. This module knows only the paths of lists and watches; other modules interpret
+//! answers.
 
 use std::time::Duration;
 

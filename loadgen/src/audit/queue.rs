@@ -55,8 +55,8 @@ impl Queue {
         self.filled.notify_waiters();
     }
 
-    /// Puts a hole before the next commits. Holes beyond [`HOLES_MAX`] are dropped, because the reader has enough
-    /// other holes.
+    /// Puts a hole before the next commits. Holes beyond [`HOLES_MAX`] are dropped, because the reader has enough other
+    /// holes.
     pub(super) fn tell(&self, hole: Hole) {
         {
             let mut state = self.state.lock();

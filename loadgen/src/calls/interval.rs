@@ -1,5 +1,5 @@
-//! Counts and measurements of the calls since the last call of `take`. The worker writes into a recorder; `take`
-//! swaps recorders.
+//! Counts and measurements of the calls since the last call of `take`. The worker writes into a recorder; `take` swaps
+//! recorders.
 
 use std::time::Duration;
 

@@ -62,8 +62,7 @@ impl Churn {
         Ok(churn)
     }
 
-    /// Starts the planned operations at `begin`, or now if `begin` is past. Call this function
-    /// once.
+    /// Starts the planned operations at `begin`, or now if `begin` is past. Call this function once.
     pub fn go(&mut self, begin: Instant) -> Result<(), Error> {
         let Some(operations) = self.operations.take() else { return Ok(()) };
         self.begin = begin.max(Instant::now());
@@ -83,8 +82,7 @@ impl Churn {
         self.begin
     }
 
-    /// The counts and measurements since the last call of `take`. The call is cheap, because recorders
-    /// are swapped.
+    /// The counts and measurements since the last call of `take`. The call is cheap, because recorders are swapped.
     pub fn take(&self) -> Interval {
         let fresh = Recorder::default();
         let full = std::mem::replace(&mut *self.shared.recorder.lock(), fresh);
@@ -97,8 +95,7 @@ impl Churn {
     /// clean-up. Writes to namespaces are left out. `None` if the plan does not record writes; see
     /// [`Plan::recording_writes`].
     ///
-    /// Call this function every few seconds: the record is bounded, and writes beyond the limit are
-    /// only counted.
+    /// Call this function every few seconds: the record is bounded, and writes beyond the limit are only counted.
     pub fn take_writes(&self) -> Option<Writes> {
         self.shared.writes.as_ref().map(|record| record.lock().take())
     }

@@ -98,8 +98,7 @@ pub(super) enum Effect {
     Refused,
 }
 
-/// Collects the counts and measurements of an interval. The worker writes into a recorder; `take`
-/// swaps recorders.
+/// Collects the counts and measurements of an interval. The worker writes into a recorder; `take` swaps recorders.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     interval: Interval,

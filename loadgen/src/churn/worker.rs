@@ -111,8 +111,8 @@ impl Workload for Worker {
         }
     }
 
-    /// Tries failed deletions again. The new tries are not counted, because the planned operation was counted
-    /// as failed.
+    /// Tries failed deletions again. The new tries are not counted, because the planned operation was counted as
+    /// failed.
     fn tick(&mut self) {
         for object in self.doomed.iter().copied().take(MEND_AT_ONCE).collect::<Vec<_>>() {
             let busy = self.slots.get(&object).is_some_and(|slot| slot.busy);

@@ -12,8 +12,8 @@ use crate::churn::config::Look;
 use crate::churn::resource::Resource;
 use crate::churn::template::Template;
 
-/// Maximum number of objects before the subject starts, and of writes of one step. More would take longer than a
-/// short run.
+/// Maximum number of objects before the subject starts, and of writes of one step. More would take longer than a short
+/// run.
 pub const OBJECTS_MAX: u32 = 100_000;
 /// The largest size of an object in bytes; Kubernetes refuses `ConfigMap`s above 1 MiB.
 const SIZE_MAX: u64 = 1 << 20;

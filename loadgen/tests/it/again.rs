@@ -93,8 +93,7 @@ async fn what_was_taken_is_never_sent_again() {
     assert_eq!(server.accepted(), 1);
 }
 
-/// If a server never accepts a request, each call is sent four times and then fails. No call waits for
-/// ever.
+/// If a server never accepts a request, each call is sent four times and then fails. No call waits for ever.
 #[tokio::test]
 async fn a_server_that_always_goes_away_ends_calls_within_bounds() {
     let server = Raw::start(|mut wire| async move {

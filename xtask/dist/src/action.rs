@@ -1,8 +1,7 @@
 //! Runs `action.yml` as GitHub's runner would, by a small interpreter of composite actions.
 //!
 //! Owns inputs, expressions, outputs of steps, and the files by which steps give data to the runner. Of the actions
-//! that `action.yml` uses, only the cache has an effect. The files of an uploaded artifact are checked in the
-//! checkout.
+//! that `action.yml` uses, only the cache has an effect. The files of an uploaded artifact are checked in the checkout.
 
 use std::collections::BTreeMap;
 use std::fs;

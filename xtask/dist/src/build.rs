@@ -113,8 +113,8 @@ fn strip(from: &Path, to: &Path) -> Result<()> {
     said(&mut command).map(drop).context("failed to strip a program")
 }
 
-/// The tool that removes symbols, if it is installed. The tool is searched before the build, because the build needs
-/// it only after nine minutes.
+/// The tool that removes symbols, if it is installed. The tool is searched before the build, because the build needs it
+/// only after nine minutes.
 pub(crate) fn stripper() -> Result<Command> {
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
     let sysroot = PathBuf::from(said(Command::new(&rustc).arg("--print=sysroot"))?.trim());

@@ -97,8 +97,7 @@ mod tests {
         install_with(out, machine, arguments, &[])
     }
 
-    /// Runs the script as on a machine for which `uname` prints `machine`, with environment
-    /// variables.
+    /// Runs the script as on a machine for which `uname` prints `machine`, with environment variables.
     fn install_with(out: &Path, machine: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
         let programs = tempfile::tempdir().unwrap();
         let uname = programs.path().join("uname");

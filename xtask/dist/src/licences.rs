@@ -24,8 +24,7 @@ LLVM's libunwind         Apache-2.0 WITH LLVM-exception  https://github.com/llvm
 musl libc                MIT  https://musl.libc.org
                          Copyright 2005-2020 Rich Felker and others; the list of authors is in its file COPYRIGHT
 ";
-/// The names of the licence texts of code that rustc links. The texts are installed with the
-/// toolchain.
+/// The names of the licence texts of code that rustc links. The texts are installed with the toolchain.
 const TOOLCHAIN_TEXTS: [&str; 3] = ["MIT.txt", "Apache-2.0.txt", "LLVM-exception.txt"];
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -40,8 +40,7 @@ pub(crate) struct Facts {
     pub(crate) requests: u64,
     /// Number of the subject's successful lists and watches of the resources in `judged`.
     pub(crate) followed: u64,
-    /// Number of the subject's successful writes by verb and resource, without Leases, Events and similar
-    /// objects.
+    /// Number of the subject's successful writes by verb and resource, without Leases, Events and similar objects.
     pub(crate) writes: BTreeMap<String, u64>,
     /// Number of requests that were refused with 4xx, by verb, resource and status; 404 and 409 do not count.
     pub(crate) refused: BTreeMap<String, u64>,

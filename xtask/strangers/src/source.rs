@@ -33,8 +33,7 @@ const DONE: &str = "fetched";
 ///
 /// # Errors
 ///
-/// A step failed although the tools of the program's language are installed; the log of the step is
-/// in `home`.
+/// A step failed although the tools of the program's language are installed; the log of the step is in `home`.
 pub(crate) fn checkout(stranger: &Stranger, home: &Path, limits: &Limits) -> Result<Got> {
     std::fs::create_dir_all(home).with_context(|| format!("failed to make {}", home.display()))?;
     let missing = |what: &str| Ok(Got::Missing(what.to_owned()));

@@ -35,8 +35,8 @@ pub(crate) struct Go {
     pub(crate) version: String,
     /// The path of the main package: `./cmd/controller`.
     pub(crate) main: String,
-    /// Whether the module has several main packages, so that a user must choose. `init` then gets the chosen package
-    /// as its only argument.
+    /// Whether the module has several main packages, so that a user must choose. `init` then gets the chosen package as
+    /// its only argument.
     #[serde(default)]
     pub(crate) chosen: bool,
     /// The version of Go that the program needs, if most machines have an older version.

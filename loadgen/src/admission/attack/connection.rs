@@ -1,5 +1,4 @@
-//! Keeps one connection of an attack: connects, sends twice a second, reads answers, and connects again after an
-//! end.
+//! Keeps one connection of an attack: connects, sends twice a second, reads answers, and connects again after an end.
 
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;

@@ -17,8 +17,8 @@ const STREAMS_A_TURN: usize = 20;
 const REVIEWS_A_TURN: usize = 5;
 /// The length of the field that makes a head large: below the 8 KiB that servers commonly allow.
 const FILLER_BYTES: usize = 7000;
-/// Number of containers of a review. All containers name one image, which costs one look-up. Each container is
-/// one write of the patch; all writes together have 36 KiB as base64.
+/// Number of containers of a review. All containers name one image, which costs one look-up. Each container is one
+/// write of the patch; all writes together have 36 KiB as base64.
 const CONTAINERS: usize = 160;
 /// The window of a connection before the first frame of the server (RFC 9113, section 6.9.2).
 const WINDOW_AT_FIRST_BYTES: i64 = 65_535;

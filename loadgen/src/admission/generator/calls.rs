@@ -63,8 +63,8 @@ impl Generator {
         self.acquire(call, begun);
     }
 
-    /// Records that the call got its connection at `acquired`. `opening` is set if the connection was opened at
-    /// that moment.
+    /// Records that the call got its connection at `acquired`. `opening` is set if the connection was opened at that
+    /// moment.
     pub(super) fn placed(&mut self, key: usize, place: Place, acquired: Instant, opening: Option<Opening>) {
         if let Some(call) = self.calls.get_mut(key) {
             if call.tries > 0 {
@@ -156,8 +156,7 @@ impl Default for Deadlines {
 }
 
 impl Deadlines {
-    /// The initial capacity of the list of deadlines. The list grows only if more than half of it
-    /// is used.
+    /// The initial capacity of the list of deadlines. The list grows only if more than half of it is used.
     const ROOM: usize = 128;
 
     fn push(&mut self, at: Instant, key: usize, serial: u64, calls: &Slab<Call>) {

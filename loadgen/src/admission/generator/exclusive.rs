@@ -54,8 +54,7 @@ impl Generator {
         }
     }
 
-    /// Handles an event on the connection. If `closing` is set, the server has closed the
-    /// connection.
+    /// Handles an event on the connection. If `closing` is set, the server has closed the connection.
     pub(super) fn on_exclusive(&mut self, slot: usize, closing: bool) {
         let Some(Seat::Exclusive(connection, call)) = self.pool.seats.get_mut(slot) else { return };
         let Some(call) = *call else {

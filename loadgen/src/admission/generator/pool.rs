@@ -104,8 +104,7 @@ impl Generator {
         }
     }
 
-    /// Handles an event on the connection. If `closing` is set, the server has closed the
-    /// connection.
+    /// Handles an event on the connection. If `closing` is set, the server has closed the connection.
     pub(super) fn on_event(&mut self, slot: usize, closing: bool) {
         match self.pool.seats.get(slot) {
             None | Some(Seat::Changing) => {}

@@ -93,8 +93,7 @@ impl Generator {
         self.unwritten(slot);
     }
 
-    /// Handles an event on the connection. If `closing` is set, the server has closed the
-    /// connection.
+    /// Handles an event on the connection. If `closing` is set, the server has closed the connection.
     pub(super) fn on_shared(&mut self, slot: usize, closing: bool) {
         let Some(Seat::Shared(connection)) = self.pool.seats.get_mut(slot) else { return };
         let standing = connection.receive(closing, &mut self.scratch);

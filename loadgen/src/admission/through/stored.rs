@@ -43,8 +43,7 @@ pub struct Found {
     pub stored: u64,
     /// Objects that became unpinned: stored with an image that has no digest.
     pub unpinned: u64,
-    /// Descriptions of some unpinned objects: `Pod lh-admission-x-0/cart-7 was stored with the image
-    /// r:5000/a:1`.
+    /// Descriptions of some unpinned objects: `Pod lh-admission-x-0/cart-7 was stored with the image r:5000/a:1`.
     pub examples: Vec<String>,
 }
 
@@ -57,8 +56,8 @@ struct Tally {
 }
 
 impl Stored {
-    /// Starts to watch the kinds that the plan writes and for which the webhook is registered. `covers` decides
-    /// whether the webhook is registered for a group and a plural name. Call this function before the first write.
+    /// Starts to watch the kinds that the plan writes and for which the webhook is registered. `covers` decides whether
+    /// the webhook is registered for a group and a plural name. Call this function before the first write.
     pub async fn watch(plan: &Plan, api: &Api, covers: &(dyn Fn(&str, &str) -> bool + Sync)) -> Result<Self, Error> {
         let mut watched = BTreeMap::new();
         for (kind, pod_spec) in plan.watched().filter(|(kind, _)| covers(kind.group(), kind.plural())) {
@@ -119,8 +118,7 @@ impl Stored {
         Ok(())
     }
 
-    /// Checks that every confirmed write appeared in a watch. Call this function after all findings
-    /// were taken.
+    /// Checks that every confirmed write appeared in a watch. Call this function after all findings were taken.
     pub fn agrees(self) -> Result<(), Error> {
         for (plural, watched) in self.watched {
             let outcome = watched.agreement.finish();

@@ -1,5 +1,5 @@
-//! Writes of another writer, which has its own field manager. The writer uses server-side apply, or reads an
-//! object and replaces it.
+//! Writes of another writer, which has its own field manager. The writer uses server-side apply, or reads an object and
+//! replaces it.
 
 use http::StatusCode;
 use serde_json::{Value, json};

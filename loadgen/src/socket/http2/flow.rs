@@ -33,8 +33,8 @@ impl Allowance {
     }
 }
 
-/// Number of bytes of DATA that the server may send. Received data is processed at once, so only bytes that the
-/// client has not given back yet are missing.
+/// Number of bytes of DATA that the server may send. Received data is processed at once, so only bytes that the client
+/// has not given back yet are missing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Grant {
     size: u32,

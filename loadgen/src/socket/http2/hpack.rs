@@ -11,8 +11,7 @@ use super::frame::{Code, Fault};
 use crate::socket::Coding;
 use table::{Entry, Table};
 
-/// Maximum number of bytes of a decoded text. Longer texts do not matter; Kubernetes' own have about a dozen
-/// bytes.
+/// Maximum number of bytes of a decoded text. Longer texts do not matter; Kubernetes' own have about a dozen bytes.
 const TEXT_MAX_BYTES: usize = 1 << 10;
 
 /// The properties of an answer that its header fields state.
