@@ -32,8 +32,8 @@ pub const KUBERNETES_SOURCE: &str = "https://dl.k8s.io";
 /// The server of etcd's releases: `<base>/v3.x.y/etcd-v3.x.y-linux-amd64.tar.gz`, with the digest file `SHA256SUMS`
 /// beside it.
 pub const ETCD_SOURCE: &str = "https://github.com/etcd-io/etcd/releases/download";
-/// The version of etcd. Its minor version is the one that Kubernetes has used since 1.22; older Kubernetes versions
-/// work with it too.
+/// The version of etcd. Kubernetes has used this minor version of etcd since 1.22; older Kubernetes versions work with
+/// it too.
 pub const ETCD_VERSION: &str = "3.5.21";
 /// Largest accepted program in bytes: kube-apiserver has about 100 MiB, and twice that with debug symbols.
 const PROGRAM_BYTES_MAX: u64 = 512 << 20;

@@ -38,8 +38,8 @@ pub struct Config {
     pub directory: PathBuf,
     /// The users that may log in; each gets a token at the start. Without an entry no user can log in.
     pub users: Vec<User>,
-    /// Additional arguments for kube-apiserver, for example `--goaway-chance=0.02`. They come last on the command line,
-    /// so they override earlier arguments.
+    /// Additional arguments for kube-apiserver, for example `--goaway-chance=0.02`. The additional arguments come last
+    /// on the command line, so they override earlier arguments.
     pub apiserver_arguments: Vec<String>,
     /// The time in which etcd and kube-apiserver must be ready.
     pub start_deadline: Duration,

@@ -7,7 +7,7 @@
 //! Outside its namespaces the node has only a group in each cgroup hierarchy, and one network link. For an unused `N`,
 //! the machine has the address `10.N.0.1`, where webhooks and registries listen, and the node has `10.N.0.2`. Services
 //! are in `10.N.96.0/20`, Pods in `10.N.128.0/17`, and the machine reaches all these addresses. The node has no cluster
-//! DNS. It cannot pull images; they are [loaded](Node::load).
+//! DNS. The node cannot pull images; they are [loaded](Node::load).
 
 mod cgroup;
 mod files;
@@ -66,14 +66,15 @@ const LOAD_ATTEMPTS: u32 = 3;
 pub struct Config {
     /// The folder with etcd and the programs of Kubernetes.
     pub assets: PathBuf,
-    /// A folder for keys, data and logs. It must not be below `/var` or `/run`, which the node replaces by its own
-    /// folders. Keys and data are removed when the node stops; `logs/` stays.
+    /// A folder for keys, data and logs. The folder must not be below `/var` or `/run`, which the node replaces by its
+    /// own folders. Keys and data are removed when the node stops; `logs/` stays.
     pub directory: PathBuf,
     /// The arguments that run [`first_process`]. The node's folder is appended.
     pub init: Vec<OsString>,
     /// The users that may log in; each gets a token at the start.
     pub users: Vec<User>,
-    /// Additional arguments for kube-apiserver. They come last on the command line, so they override earlier arguments.
+    /// Additional arguments for kube-apiserver. The additional arguments come last on the command line, so they
+    /// override earlier arguments.
     pub apiserver_arguments: Vec<String>,
     /// Whether the node accepts only Pods that tolerate [`TAINT`].
     pub tainted: bool,

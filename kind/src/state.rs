@@ -3,7 +3,7 @@
 //! Owns the state directory: one folder for each control plane, with a file that describes it (its entry). The entry is
 //! written before anything starts and after each step, so a control plane is found even if its process is killed
 //! meanwhile. Owns the proof that longhaul made a process or folder. This module starts and ends nothing:
-//! [`crate::local`] and [`crate::cluster`] do that.
+//! [`crate::local`] and [`crate::cluster`] start and end processes.
 //!
 //! A process is identified by its id, its start time and the machine's boot, so that a later process with the same id
 //! is never mistaken for it. A folder belongs to a control plane if it contains the entry's random mark.

@@ -105,7 +105,7 @@ pub struct Entry {
 pub enum Source {
     /// The object existed when the audit began.
     Listed,
-    /// A list after a hole showed the commit. Its time is that of the list, and earlier versions may be unknown.
+    /// A list after a hole showed the commit. The commit has the time of the list, and earlier versions may be unknown.
     Relisted,
     /// The watch showed the commit.
     Watched,
@@ -386,7 +386,8 @@ impl fmt::Display for Hole {
     }
 }
 
-/// The first list. It is retried for a moment, because a control plane that just started may refuse it.
+/// The first list of the audit. The list is retried for a moment, because a control plane that just started may refuse
+/// it.
 async fn first_list(link: &Link, from_now: bool) -> Result<link::List, Failed> {
     let limit = Instant::now() + START_LIMIT;
     loop {

@@ -1,5 +1,5 @@
 //! The open loop: hands each operation of a plan over at its time, measures its lateness, and ends the plan. Every kind
-//! of load uses it.
+//! of load uses the open loop.
 //!
 //! - *Due times.* A [`Planned`] returns the operations in the order of their times. A pacing thread hands each operation
 //!   over at its time and never waits for the workload: an operation that finds the bounded queue full is dropped and
@@ -257,8 +257,8 @@ fn pace<T: 'static>(
     }
 }
 
-/// How the operations of a plan are processed. A workload has its own thread and runtime, and owns all its state. Its
-/// requests are tasks that report their results.
+/// How the operations of a plan are processed. A workload has its own thread and runtime, and owns all its state. The
+/// workload's requests are tasks that report their results.
 pub(crate) trait Workload: Send + 'static {
     type Operation: Send + 'static;
     /// The type of orders that the handle of the workload sends.

@@ -19,7 +19,7 @@ pub(crate) const FULL: &str = "--features=service/full";
 /// The features of the programs that tests run: all features, and planted bugs.
 pub(crate) const PLANTED_FEATURES: &str =
     "--features=service/full,service-seed/planted-bugs,example-watcher/planted-bugs";
-/// The programs with planted bugs. They have separate names, so they never replace the clean programs.
+/// The programs with planted bugs. The programs have separate names, so they never replace the clean programs.
 pub(crate) const PLANTED_PROGRAMS: [&str; 4] = [
     "--package=service-planted",
     "--features=service/full,example-watcher/planted-bugs",

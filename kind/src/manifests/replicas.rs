@@ -1,5 +1,5 @@
-//! The manifests of the API over Deployments. They are a separate kustomization, because a user of the webhook may not
-//! want them.
+//! The manifests of the API over Deployments. These manifests are a separate kustomization, because a user of the
+//! webhook may not want them.
 //!
 //! Owns the files of three folders below `kind/manifests/`. A run applies none of these files unchanged.
 

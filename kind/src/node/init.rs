@@ -1,9 +1,9 @@
 //! The first process of a node, in the node's namespaces: makes mounts and the network, and starts the programs. A
 //! program that ends is started again.
 //!
-//! Owns everything that this process does. It reads its instructions from two files: one is written before it starts,
-//! the other when the node has its address. All processes of the node are its descendants, so the kernel ends them with
-//! it.
+//! Owns everything that this process does. The process reads its instructions from two files: one is written before it
+//! starts, the other when the node has its address. All processes of the node are descendants of the first process, so
+//! the kernel ends them with it.
 
 use std::convert::Infallible;
 use std::fs::{self, OpenOptions};
@@ -34,7 +34,8 @@ pub(super) const VAR: &str = "var";
 /// The pause between the end of a program and its next start, as in Kubernetes' systemd units.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// The time that this process waits for its instructions. Its parent writes them within a second or two, or has ended.
+/// The time that this process waits for its instructions. The parent process writes the instructions within a second or
+/// two, or has ended.
 const PLAN_WITHIN: Duration = Duration::from_mins(1);
 /// Settings of the whole machine that the kubelet insists on writing. The node gets its own files for them.
 const SETTINGS: [&str; 6] = [

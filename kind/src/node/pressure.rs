@@ -110,8 +110,8 @@ fn set(container: &str, file: PathBuf, text: &str, told: String) -> io::Result<O
     Ok(Some(Pressed { container: container.to_owned(), file, before, told }))
 }
 
-/// Sets a memory limit. cgroups version 1 refuses a limit below the memory that cannot be freed (`EBUSY`). Then the
-/// lowest limit is set that the kernel accepts, so that the next page exceeds it.
+/// Sets a memory limit. cgroups version 1 refuses a limit below the memory that cannot be freed (`EBUSY`). In that
+/// case, the lowest limit is set that the kernel accepts, so that the next page exceeds it.
 fn memory(container: &str, file: &Path, usage: &Path, bytes: u64) -> io::Result<Option<Pressed>> {
     let before = match fs::read_to_string(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

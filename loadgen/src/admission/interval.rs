@@ -61,7 +61,7 @@ counts! {
         /// fault.
         pub abandoned: u64,
         /// Requests that were sent again over another connection or stream, because the server had certainly not
-        /// processed them. This is no outcome: a call may be sent again several times, but it ends once.
+        /// processed them. A repeated sending is no outcome: a call may be sent again several times, but it ends once.
         pub sent_again: u64,
         /// Denials that are right only because a registry has a fault. An HTTP 500 in answer to an UPDATE is one of
         /// them, because it leaves the decision to the webhook's failurePolicy.
@@ -355,7 +355,7 @@ impl Recorder {
     }
 }
 
-/// The longest calls so far. Their texts are made only on demand.
+/// The longest calls so far. The texts of these calls are made only on demand.
 #[derive(Debug, Default)]
 struct Slowest {
     kept: Vec<(Duration, Phases, u32, Outcome)>,

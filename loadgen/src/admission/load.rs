@@ -86,9 +86,9 @@ impl Load {
     }
 
     /// Sends as fast as possible, only for benchmarks and for finding a capacity. Each thread has this many connections
-    /// (with HTTP/2 as many streams as the server allows). On each of them the next request is sent as soon as the last
-    /// is answered, until the plan ends or the load is stopped. The planned times do not count. This is a *closed*
-    /// loop, which hides the waiting that users would notice.
+    /// (with HTTP/2 as many streams as the server allows). On each connection or stream the next request is sent as
+    /// soon as the last is answered, until the plan ends or the load is stopped. The planned times do not count. Such
+    /// load is a *closed* loop, which hides the waiting that users would notice.
     pub fn saturate(plan: Plan, target: &Target, connections: usize) -> Result<Self, Error> {
         Self::closed_loop(plan, target, connections, false)
     }

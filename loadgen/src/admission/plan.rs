@@ -242,7 +242,7 @@ pub(super) struct Request {
     pub uid: [u8; UID_LEN],
 }
 
-/// The stream of requests. It stores at most the remaining requests of one action.
+/// The stream of requests. The stream stores at most the remaining requests of one action.
 struct Requests {
     times: Stream,
     actions: ChaCha8Rng,

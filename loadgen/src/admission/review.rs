@@ -249,7 +249,7 @@ impl Template {
         }
     }
 
-    /// A review from a recording, whose right answer is unknown. Its uid is at the position `uid_at`.
+    /// A review from a recording, whose right answer is unknown. The uid of the review is at the position `uid_at`.
     pub(super) fn recorded(recorded: Recorded) -> Self {
         let Recorded { bytes, uid_at, label } = recorded;
         Self {

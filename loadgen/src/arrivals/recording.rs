@@ -20,7 +20,7 @@ use crate::seed::UID_LEN;
 
 /// The longest line in bytes: an object of 1.5 MiB, its old version, and the remaining fields.
 const LINE_BYTES_MAX: usize = 4 << 20;
-/// Maximum number of bytes of all distinct reviews. They are stored in memory, because reading a disk can delay a
+/// Maximum number of bytes of all distinct reviews. Reviews are stored in memory, because reading a disk can delay a
 /// thread.
 const REVIEWS_BYTES_MAX: usize = 256 << 20;
 /// Maximum number of requests of a file; more than any soak sends.

@@ -46,7 +46,8 @@ pub struct Outcome {
     pub unseen: Vec<Write>,
     /// Number of writes that could not be compared: churn did not record them, or too many were waiting.
     pub uncompared: u64,
-    /// Number of commits that were dropped early, because there were too many. Their writes count as never shown.
+    /// Number of commits that were dropped early, because too many were remembered. The writes of dropped commits count
+    /// as never shown.
     pub forgotten: u64,
 }
 

@@ -207,7 +207,7 @@ fn message(body: &[u8]) -> String {
         .map_or_else(|_| String::from_utf8_lossy(&body[..body.len().min(160)]).into_owned(), |status| status.message)
 }
 
-/// Encodes a version or token for a URL. Both are opaque and may contain any character.
+/// Encodes a version or token for a URL. A version or token is opaque and may contain any character.
 fn encode(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }

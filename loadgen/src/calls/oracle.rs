@@ -39,7 +39,7 @@ pub(super) struct Reply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     Count(i64),
-    /// The Deployment does not exist. That is wrong for every Deployment of a plan.
+    /// The Deployment does not exist. Such an answer is wrong for every Deployment of a plan.
     Absent,
     /// The subject confirmed that this count was set.
     Set(i64),

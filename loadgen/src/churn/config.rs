@@ -59,7 +59,7 @@ pub struct Config {
     pub mix: Mix,
     /// The size of the objects. Without `size` they contain 256 bytes of filler.
     pub size: Option<Size>,
-    /// A finalizer that some objects have. It is removed some time after their deletion.
+    /// A finalizer that some objects have. The finalizer is removed some time after the deletion of an object.
     pub finalizers: Option<Finalizers>,
     /// Dependents that each object gets, for the control plane's garbage collector.
     pub tree: Option<Tree>,

@@ -100,8 +100,8 @@ impl Churn {
         self.shared.writes.as_ref().map(|record| record.lock().take())
     }
 
-    /// Writes an additional object, the canary, and returns the written version. The first call creates it. Works
-    /// before, during and after the planned operations, until [`Churn::empty`].
+    /// Writes an additional object, the canary, and returns the written version. The first call creates the canary.
+    /// Works before, during and after the planned operations, until [`Churn::empty`].
     pub async fn canary(&self) -> Result<CanaryWrite, Error> {
         self.canaries().write().await
     }

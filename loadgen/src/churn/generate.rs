@@ -51,9 +51,9 @@ pub fn generate(crd: &Value, version: &str) -> Result<(Value, Scope), NoTemplate
     Ok((object, scope))
 }
 
-/// Templates of a definition, the most likely first; the API server decides which is valid. The first is that of
-/// [`generate`], and the second has only the required fields. Each further template has one optional field of `spec`
-/// too, for rules such as "one of these".
+/// Templates of a definition, the most likely first; the API server decides which is valid. The first template is that
+/// of [`generate`], and the second template has only the required fields. Each further template has one optional field
+/// of `spec` too, for rules such as "one of these".
 pub fn variants(crd: &Value, version: &str) -> Vec<Value> {
     let Ok((whole, _)) = generate(crd, version) else { return Vec::new() };
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();

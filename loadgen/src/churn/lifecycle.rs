@@ -35,8 +35,8 @@ pub struct Finalizers {
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Tree {
-    /// The resource of the dependents, written as in `churn.resource`. They are judged if `subject.watches` names the
-    /// resource.
+    /// The resource of the dependents, written as in `churn.resource`. Dependents are judged if `subject.watches` names
+    /// the resource.
     pub resource: String,
     /// The contents of the dependents, as in `churn.template`.
     pub template: Option<Value>,

@@ -59,7 +59,8 @@ impl Groups {
     }
 }
 
-/// The stream of operations, with a model of the existing objects. It stores one number for each existing object.
+/// The stream of operations, with a model of the existing objects. The stream stores one number for each existing
+/// object.
 #[derive(Debug)]
 pub(super) struct Operations {
     pub times: Times,

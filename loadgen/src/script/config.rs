@@ -90,7 +90,7 @@ pub struct Step {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// Another resource than the script's, if it needs no template. Only resources that the subject watches are judged;
-    /// others only raise the revision.
+    /// writes of other resources only raise the revision.
     pub resource: Option<String>,
 }
 

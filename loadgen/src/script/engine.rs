@@ -1,4 +1,4 @@
-//! [`Script`]: a script that is running. Its worker makes the writes one after another.
+//! [`Script`]: a script that is running. The script's worker makes the writes one after another.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A nonblocking TCP connection with TLS. It moves bytes and does not interpret them.
+//! A nonblocking TCP connection with TLS. The channel moves bytes and does not interpret them.
 //!
 //! The owner calls the channel when the poll reports an event.
 

@@ -1,4 +1,4 @@
-//! The TLS handshake, which rustls does. Its result is a [`Session`].
+//! The TLS handshake, which rustls does. The result of a handshake is a [`Session`].
 
 use std::sync::Arc;
 

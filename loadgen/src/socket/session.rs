@@ -38,7 +38,7 @@ pub(super) struct Session {
 /// The content of one record.
 pub(super) enum Opened<'a> {
     Data(&'a [u8]),
-    /// A TLS message without data. Its answer may be in `reply`.
+    /// A TLS message without data. The answer to the message may be in `reply`.
     Nothing,
     /// The peer has ended its data.
     End,

@@ -139,7 +139,8 @@ fn answer(uid: &str, headers: &str) -> String {
     )
 }
 
-/// An endless head, in lines or as one line, is cut off long before the deadline. It counts as a broken exchange.
+/// An endless head, in lines or as one line, is cut off long before the deadline. An endless head counts as a broken
+/// exchange.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn endless_heads_are_cut_off() {
     for (what, begin, line) in [

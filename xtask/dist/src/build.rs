@@ -91,7 +91,7 @@ fn seed(toolchain: &Toolchain, release: &Release, folder: &Path) -> Result<()> {
     elf::check(&read(&path)?, target.machine()).with_context(|| path.display().to_string())
 }
 
-/// Builds the program of the archive for test suites into `folder`. It is built without features.
+/// Builds the program of the archive for test suites into `folder`. The program is built without features.
 fn suite(toolchain: &Toolchain, release: &Release, folder: &Path) -> Result<()> {
     let target = toolchain.target;
     let mut command = cargo();

@@ -17,7 +17,7 @@ use crate::{FEATURE, PROGRAMS, cargo, said};
 
 /// The beginnings of names of files with licence terms.
 const TERMS: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
-/// Code that rustc itself links. Its versions belong to the toolchain.
+/// Code that rustc itself links. The versions of such code belong to the toolchain.
 const TOOLCHAIN: &str = "\
 Rust's standard library  MIT OR Apache-2.0  https://github.com/rust-lang/rust
 LLVM's libunwind         Apache-2.0 WITH LLVM-exception  https://github.com/llvm/llvm-project

@@ -1,8 +1,8 @@
 //! `cargo xtask dist`: builds the release files and writes them into one folder.
 //!
 //! Each target gets static, stripped programs, and tarballs with licences, a bill of materials, completions and man
-//! pages. Its images contain only the programs. The same commit gives the same bytes on machines with the same
-//! toolchain. `docs/decisions/024` gives the reasons.
+//! pages. The images of a target contain only the programs. The same commit gives the same bytes on machines with the
+//! same toolchain. `docs/decisions/024` gives the reasons.
 
 mod action;
 mod archive;

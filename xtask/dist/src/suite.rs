@@ -1,8 +1,9 @@
 //! The archive for test suites, which contains `kube-apiserver`, `etcd` and `kubectl`, and the index through which
 //! `setup-envtest` and controller-runtime find it.
 //!
-//! Owns the layout of the archive and the index, as in controller-tools' `envtest-releases.yaml`. Both tools skip links
-//! and use only the base name of every regular file, so the three names are scripts that start one program.
+//! Owns the layout of the archive and the index, as in controller-tools' `envtest-releases.yaml`. `setup-envtest` and
+//! controller-runtime skip links and use only the base name of every regular file, so the three names are scripts that
+//! start one program.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -13,8 +13,8 @@ use crate::failure::{Awaited, Failure, timed_out};
 use crate::open_loop::Due;
 use crate::socket::Opening;
 
-/// Maximum number of times that a request is sent. It is sent again if its connection was closed before a byte was
-/// written, or if the server says that it did not process the request.
+/// Maximum number of times that a request is sent. A request is sent again if its connection was closed before a byte
+/// was written, or if the server says that it did not process the request.
 const TRIES: u32 = 4;
 
 pub(super) struct Call {

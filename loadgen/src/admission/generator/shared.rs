@@ -1,9 +1,10 @@
 //! HTTP/2: each connection carries many calls at a time, each on its own stream.
 //!
 //! A thread has the configured number of connections, and a call uses the connection with the fewest calls. A
-//! connection accepts no further call if its server wants to end it, or if it has carried its most calls. It ends with
-//! its last call, and the next call opens another connection. Calls that begin while connections are being opened wait
-//! for them. Calls beyond the streams of the opening connections are overflow; a longer queue would hide them.
+//! connection accepts no further call if its server wants to end it, or if it has carried its most calls. Such a
+//! connection ends with its last call, and the next call opens another connection. Calls that begin while connections
+//! are being opened wait for them. Calls beyond the streams of the opening connections are overflow; a longer queue
+//! would hide them.
 
 use std::time::Instant;
 

@@ -5,7 +5,7 @@ use super::frame::Fault;
 /// The largest window (RFC 9113, section 6.9.1).
 const WINDOW_MAX: i64 = (1 << 31) - 1;
 
-/// Number of bytes of DATA that the client may send. It is negative after the server made its windows smaller.
+/// Number of bytes of DATA that the client may send. The number is negative after the server made its windows smaller.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowance(i64);
 

@@ -115,7 +115,7 @@ impl Streams {
         self.open.len()
     }
 
-    /// Opens a stream. Its number must be higher than all earlier ones.
+    /// Opens a stream. The number of a new stream must be higher than all earlier numbers.
     pub(super) fn open(&mut self, id: u32, call: usize, length: usize, allowance: u32) -> &mut Stream {
         debug_assert!(self.open.back().is_none_or(|(last, _)| *last < id));
         let place = self.free.pop().unwrap_or_else(|| {

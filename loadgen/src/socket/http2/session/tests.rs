@@ -125,7 +125,7 @@ fn frames(said: &[u8]) -> Vec<(u8, u8, u32, &[u8])> {
     frames
 }
 
-/// The client first sends preface, settings and a larger window, then the request. It acknowledges the server's
+/// The client first sends preface, settings and a larger window, then the request. The client acknowledges the server's
 /// settings.
 #[test]
 fn the_first_words() {
