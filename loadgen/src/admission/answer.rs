@@ -1,4 +1,5 @@
-//! Checks an answer as kube-apiserver does before it accepts an answer. Pure; the rules are in `go_rules::admission`.
+//! Checks an answer as kube-apiserver does before it accepts an answer. Pure, without I/O; the rules are in
+//! `go_rules::admission`.
 
 use go_rules::admission::{Answer, Asked, Refusal, Unpacked, Verdict, Version, unpack};
 

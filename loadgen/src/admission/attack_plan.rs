@@ -1,4 +1,4 @@
-//! The attacks of a scenario: their names, times and limits. Pure.
+//! The attacks of a scenario: their names, times and limits. Pure: no I/O.
 
 use units::Span;
 

@@ -1,4 +1,4 @@
-//! The corpus: a bounded set of user actions, each with the reviews that Kubernetes sends for it. Pure.
+//! The corpus: a bounded set of user actions, each with the reviews that Kubernetes sends for it. Pure: no I/O.
 //!
 //! A denied action ends with its denial: if a Deployment is denied, no `ReplicaSet` follows. Controllers copy the
 //! pinned images of an admitted object into their objects, so the right answer to those reviews needs no patch.

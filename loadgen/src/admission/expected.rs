@@ -1,4 +1,4 @@
-//! The right answer to a review. Pure.
+//! The right answer to a review. Pure: no I/O.
 
 use super::image::Refusal;
 

@@ -1,5 +1,5 @@
-//! [`Interval`]: counts and measurements of the load since the last call of `take`. Pure; one worker owns an interval
-//! until it is taken.
+//! [`Interval`]: counts and measurements of the load since the last call of `take`. Pure, without I/O; one worker owns
+//! an interval until it is taken.
 
 use std::time::Duration;
 

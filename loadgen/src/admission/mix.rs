@@ -1,4 +1,4 @@
-//! [`Mix`]: the relative weights of users' actions. Pure.
+//! [`Mix`]: the relative weights of users' actions. Pure: no I/O.
 //!
 //! A user or a controller does an action. The module `corpus` makes the reviews that Kubernetes sends for the action.
 

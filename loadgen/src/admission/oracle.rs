@@ -1,4 +1,4 @@
-//! The right answer to each review, and the errors in a given answer. Pure.
+//! The right answer to each review, and the errors in a given answer. Pure: no I/O.
 //!
 //! In a right answer every image of the object is pinned to its digest in the user's own spelling, and nothing else is
 //! changed. Images that were pinned before stay as they are. If an image does not exist, the answer is a denial; a

@@ -1,4 +1,4 @@
-//! Reviews of a project's own objects: their contents, the called webhooks, and the right answers. Pure.
+//! Reviews of a project's own objects: their contents, the called webhooks, and the right answers. Pure: no I/O.
 //!
 //! An object is made as churn makes it, and is created, changed and deleted. As in the API server, each operation goes
 //! first to the webhooks that may change the object, then to those that only validate it. Only the mutating webhooks

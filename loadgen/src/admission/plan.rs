@@ -1,4 +1,4 @@
-//! [`Plan`]: all requests of admission load, decided before the load starts. Pure.
+//! [`Plan`]: all requests of admission load, decided before the load starts. Pure: no I/O.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;

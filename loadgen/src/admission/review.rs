@@ -1,4 +1,4 @@
-//! One `AdmissionReview` as bytes, with the position of its uid. Pure.
+//! One `AdmissionReview` as bytes, with the position of its uid. Pure: no I/O.
 //!
 //! Reviews are serialized once, before the load starts. Each call copies the bytes and writes its own uid into them.
 //! The copy takes less than a microsecond, and only the uid changes.

@@ -1,4 +1,4 @@
-//! [`Profile`]: the integral of a rate over time, and the inverse function from the integral to the time. Pure.
+//! [`Profile`]: the integral of a rate over time, and the inverse function from the integral to the time. Pure: no I/O.
 //!
 //! Owns no list of arrivals, so a run of 100 hours takes as much memory as a run of a second.
 

@@ -1,4 +1,4 @@
-//! [`Schedule`]: the planned times of requests over a whole run, without their contents. Pure.
+//! [`Schedule`]: the planned times of requests over a whole run, without their contents. Pure: no I/O.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! [`Shape`]: how a rate changes over a run, as users write it, and its checks. Pure.
+//! [`Shape`]: how a rate changes over a run, as users write it, and its checks. Pure: no I/O.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Compares two sources: the answers to churn's writes, and the audit's watch. Pure.
+//! Compares two sources: the answers to churn's writes, and the audit's watch. Pure: no I/O.
 //!
 //! Every successful write must appear in the watch. The watch may show more, because the subject and others write too.
 //! The answer to a write may come before or after its event, so commits are remembered for some time. A write without

@@ -1,4 +1,4 @@
-//! Splits the bytes of a watch into lines. Pure; memory is bounded by the longest line.
+//! Splits the bytes of a watch into lines. Pure, without I/O; memory is bounded by the longest line.
 
 /// The longest line in bytes. An object has at most 1.5 MiB in etcd's encoding; as JSON with managed fields the object
 /// is larger, but never as large as this limit.

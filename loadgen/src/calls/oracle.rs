@@ -1,5 +1,5 @@
 //! The right answers: every replica count that the control plane committed, with its time, and the comparison with an
-//! answer. Pure.
+//! answer. Pure: no I/O.
 //!
 //! An answer may be older than the last commit, but must contain a committed count. If another count replaced that
 //! count before the call, the age of the answer is the time from the replacement to the call. Otherwise the age is

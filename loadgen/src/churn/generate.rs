@@ -1,5 +1,5 @@
 //! Makes a template from a custom resource's definition: required fields, and optional fields whose values can be
-//! guessed. Pure.
+//! guessed. Pure: no I/O.
 //!
 //! The templates are guesses, because a definition does not show all rules of CEL or of a webhook. The API server
 //! decides before the run starts whether a template is valid.

@@ -1,4 +1,4 @@
-//! [`Interval`]: counts and measurements of churn since the last call of `take`. Pure.
+//! [`Interval`]: counts and measurements of churn since the last call of `take`. Pure: no I/O.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The version of an object in a write, and its labels. Pure.
+//! The version of an object in a write, and its labels. Pure: no I/O.
 
 use rand_chacha::ChaCha8Rng;
 

@@ -1,4 +1,5 @@
-//! TLS records after the handshake, which are sealed and opened in place, without a copy or an allocation. Pure.
+//! TLS records after the handshake, which are sealed and opened in place, without a copy or an allocation. Pure: no
+//! I/O.
 //!
 //! Supports TLS 1.3 (RFC 8446, section 5) and the AEAD suites of TLS 1.2 (RFC 5288, RFC 7905). rustls negotiates
 //! nothing else.

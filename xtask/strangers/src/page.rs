@@ -1,5 +1,5 @@
 //! `docs/measured/strangers.md`: the table, and below it every sentence of a FAIL, with the result of reading the
-//! program's source. Pure.
+//! program's source. Pure: no I/O.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,5 @@
-//! `strangers.yaml`: the published programs to try, and results of reading the source behind sentences of a FAIL. Pure.
+//! `strangers.yaml`: the published programs to try, and results of reading the source behind sentences of a FAIL. Pure:
+//! no I/O.
 
 use serde::Deserialize;
 

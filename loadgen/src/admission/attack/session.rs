@@ -1,4 +1,4 @@
-//! The frames that one connection of an attack sends, and reading the answers. Pure.
+//! The frames that one connection of an attack sends, and reading the answers. Pure: no I/O.
 
 use std::collections::BTreeSet;
 

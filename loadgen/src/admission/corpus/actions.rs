@@ -1,4 +1,4 @@
-//! The reviews that Kubernetes sends for each user action; one function for each action. Pure.
+//! The reviews that Kubernetes sends for each user action; one function for each action. Pure: no I/O.
 //!
 //! Webhooks for workloads are not registered for events, endpoints, leases and revisions, so such reviews are left out.
 //! Bindings and reports of status are separate actions.

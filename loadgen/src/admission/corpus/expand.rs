@@ -1,4 +1,4 @@
-//! Building blocks of reviews: images, identities, and objects of the requested size. Pure.
+//! Building blocks of reviews: images, identities, and objects of the requested size. Pure: no I/O.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Decides when calls that timed out are given up. Pure.
+//! Decides when calls that timed out are given up. Pure: no I/O.
 //!
 //! If a thread gets no CPU for a long time, its sockets contain answers of calls that have timed out meanwhile. The
 //! webhook is not at fault, so such late answers count, and the lateness of other calls shows the pause. A call is

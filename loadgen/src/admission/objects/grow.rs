@@ -1,4 +1,4 @@
-//! Makes objects larger in the way in which real objects are large. Pure.
+//! Makes objects larger in the way in which real objects are large. Pure: no I/O.
 //!
 //! Pod specs grow by containers, environment, volumes and mounts; `ConfigMaps` by files, Secrets by keys, definitions
 //! by properties, and all other kinds by annotations. The copy of `kubectl apply` and the managed fields grow with the

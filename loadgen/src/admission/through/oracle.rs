@@ -1,4 +1,4 @@
-//! Interprets an API server's answer, and decides whether it is the right answer. Pure.
+//! Interprets an API server's answer, and decides whether it is the right answer. Pure: no I/O.
 //!
 //! An object that is stored with an unpinned image is no wrong answer here, because the answer does not show whether
 //! the webhook was called. [`super::Stored`] counts such objects.

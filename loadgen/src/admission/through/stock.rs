@@ -1,4 +1,4 @@
-//! The manifests that the load writes, a bounded number for each kind, with the right answer to each. Pure.
+//! The manifests that the load writes, a bounded number for each kind, with the right answer to each. Pure: no I/O.
 
 use std::collections::BTreeMap;
 

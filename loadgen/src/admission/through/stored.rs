@@ -47,7 +47,7 @@ pub struct Found {
     pub examples: Vec<String>,
 }
 
-/// Counts versions and unpinned objects. Pure.
+/// Counts versions and unpinned objects. Pure: no I/O.
 #[derive(Debug, Default)]
 struct Tally {
     /// The uids of objects that are unpinned now.

@@ -1,4 +1,4 @@
-//! Reads HTTP/1.1 answers from pieces of plaintext, within size limits. Pure.
+//! Reads HTTP/1.1 answers from pieces of plaintext, within size limits. Pure: no I/O.
 //!
 //! The rules of framing are in RFC 9112, section 6.3. Where they allow several behaviours, this reader does as Go's
 //! client, because kube-apiserver is a Go program.

@@ -1,5 +1,5 @@
-//! Removes the chunked framing from a body (RFC 9112, section 7.1). Pure; stores no data, only a position in the
-//! framing.
+//! Removes the chunked framing from a body (RFC 9112, section 7.1). Pure, without I/O; stores no data, only a position
+//! in the framing.
 
 /// The longest line of a chunk's size with its extensions, and the most bytes of trailers. The same number limits the
 /// sum of all size lines beyond [`FRAMING_FREE_BYTES`] for each chunk and twice the data. Go has the same limits.

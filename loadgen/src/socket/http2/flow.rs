@@ -1,4 +1,4 @@
-//! Flow control (RFC 9113, section 5.2): how many bytes the client and the server may send. Pure.
+//! Flow control (RFC 9113, section 5.2): how many bytes the client and the server may send. Pure: no I/O.
 
 use super::frame::Fault;
 

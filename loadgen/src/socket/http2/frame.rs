@@ -1,4 +1,4 @@
-//! Frames of HTTP/2 (RFC 9113, sections 4 and 6): cutting them out of plaintext, checking, and writing. Pure.
+//! Frames of HTTP/2 (RFC 9113, sections 4 and 6): cutting them out of plaintext, checking, and writing. Pure: no I/O.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Decodes the header fields of answers from HPACK (RFC 7541). Pure.
+//! Decodes the header fields of answers from HPACK (RFC 7541). Pure: no I/O.
 //!
 //! Only the fields of an answer that matter are decoded: status, type, length and compression. Of other fields only the
 //! size is kept, which the dynamic table needs to stay equal to the server's. That table has HTTP/2's default size of 4

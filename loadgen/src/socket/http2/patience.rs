@@ -1,4 +1,4 @@
-//! The limit of frames without content, after which the connection ends with `ENHANCE_YOUR_CALM`. Pure.
+//! The limit of frames without content, after which the connection ends with `ENHANCE_YOUR_CALM`. Pure: no I/O.
 //!
 //! A PING, an empty piece of a body, or a window of one more byte is allowed, but each takes time from other calls. A
 //! budget pays for such frames. The budget grows with time, and with every sent frame, because a server may react to

@@ -1,5 +1,5 @@
 //! The client's side of an HTTP/2 connection (RFC 9113): received frames, sent frames, and the result of each call.
-//! Pure.
+//! Pure: no I/O.
 //!
 //! Time is an argument and no I/O happens here, so a test can imitate any server. A violation by the server ends the
 //! connection; an error in one answer ends only its stream.

@@ -1,4 +1,4 @@
-//! The streams of a connection: open streams, their progress, and their buffers, which are used again. Pure.
+//! The streams of a connection: open streams, their progress, and their buffers, which are used again. Pure: no I/O.
 
 use std::collections::VecDeque;
 use std::time::Instant;
