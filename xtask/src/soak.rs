@@ -76,7 +76,7 @@ fn plays_planted(arguments: &[String]) -> bool {
 }
 
 /// Environment variables that `.cargo/config.toml` sets for the C code in builds of this workspace. Cargo also passes
-/// them to the programs that it runs.
+/// the variables to the programs that it runs.
 const FOR_OUR_BUILD: [(&str, &str); 3] = [
     ("CFLAGS", "-g0"),
     ("MAKEFLAGS", "-- STATIC_LIBS=lib/libjemalloc_pic.a C_SYMS="),

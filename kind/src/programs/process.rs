@@ -1,9 +1,9 @@
 //! A child process that ends at the latest with its owner, unless the owner releases it.
 //!
 //! Owns start, watch and end of the child. Each child has its own keeper thread. The kernel's parent-death signal is
-//! sent when the *thread* that forked ends, and threads of an async runtime come and go. A thread can also reap the
-//! child whatever the runtime does. The child leads its own process group, so that its children are ended too, and an
-//! interrupt at the terminal reaches only the harness.
+//! sent when the *thread* that forked ends, and threads of an async runtime come and go. A keeper thread also reaps the
+//! child if the async runtime is busy. The child leads its own process group, so that its children are ended too, and
+//! an interrupt at the terminal reaches only the harness.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};

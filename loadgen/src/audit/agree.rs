@@ -2,7 +2,7 @@
 //!
 //! Every successful write must appear in the watch. The watch may show more, because the subject and others write too.
 //! The answer to a write may come before or after its event, so commits are remembered for some time. A write without
-//! an event after that time is a disagreement. The time `now` is an argument.
+//! an event after that time is a disagreement. The caller passes the present time as `now`.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;

@@ -200,7 +200,7 @@ pub(crate) fn query(text: &str) -> String {
 }
 
 impl Reply {
-    /// Whether the call succeeded or has this status.
+    /// Whether the call succeeded or has the status `also`.
     pub(crate) fn is(&self, also: StatusCode) -> bool {
         self.status.is_success() || self.status == also
     }

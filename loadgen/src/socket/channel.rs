@@ -241,7 +241,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Reads available data and passes its plaintext on in pieces. With `closing`, the server has closed the
+    /// Reads available data and passes its plaintext on in pieces. If `closing` is set, the server has closed the
     /// connection, so reading goes on to the end, also in later calls.
     pub(super) fn receive(
         &mut self,

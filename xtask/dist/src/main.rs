@@ -76,8 +76,8 @@ const PROGRAMS: [Program; 2] = [
     },
 ];
 
-/// The program that `longhaul-service inject` sends into a cluster. The service searches it in its own folder, so both
-/// are released together.
+/// The program that `longhaul-service inject` sends into a cluster. The service searches the seed in the service's own
+/// folder, so both programs are released together.
 const SEED: &str = "longhaul-seed";
 /// The package of the seed.
 const SEED_PACKAGE: &str = "service-seed";

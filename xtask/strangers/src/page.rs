@@ -21,7 +21,7 @@ Published operators and webhooks that are no part of this project, unmodified, f
 /// Maximum number of characters of a sentence in the document.
 const SENTENCE_MAX: usize = 600;
 
-/// The whole document, in the order of the table.
+/// The whole document, in the order of `strangers.yaml`.
 pub(crate) fn page(strangers: &[Stranger], played: &[Played]) -> String {
     let mut text = HEAD.to_owned();
     total(&mut text, strangers, played);

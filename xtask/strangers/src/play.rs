@@ -65,7 +65,7 @@ pub(crate) struct Ground {
     pub(crate) init_flags: Vec<&'static str>,
     /// Whether `init` accepts the main package as an argument.
     pub(crate) takes_main: bool,
-    /// The folder that has a folder for each published program.
+    /// The cache folder, with one folder for each published program.
     pub(crate) cache: PathBuf,
     /// Whether the programs' own test suites run too.
     pub(crate) suites: bool,

@@ -148,7 +148,7 @@ impl<'s> Session<'s> {
         read.map_err(|fault| fault.text.to_owned())
     }
 
-    /// The events since the last call.
+    /// Takes the events since the last call of this function.
     pub(super) fn take(&mut self) -> Done {
         std::mem::take(&mut self.done)
     }

@@ -274,7 +274,7 @@ fn an_image_is_denied_by_what_its_signatures_say() {
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["invalid", "mismatch", "not-found", "unsigned"]);
 }
 
-/// After a key is removed, its images must be denied, by tag or by digest. After the key comes back they must be
+/// After a key is removed, its images must be denied, by tag or by digest. After the key comes back, the images must be
 /// allowed. Images that an update leaves unchanged are not checked.
 #[test]
 fn a_removed_key_turns_the_verdict() {

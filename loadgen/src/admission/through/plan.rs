@@ -1,8 +1,8 @@
 //! [`Plan`]: the operations on all objects with their times, decided before the load starts. Pure: no I/O.
 //!
-//! An operation on an existing object uses an object whose creation is some time ago and has ended. If no such object
-//! exists, an object is created instead. When the number of objects reaches its limit, the next operation deletes the
-//! oldest object.
+//! An operation on an existing object uses an object whose creation ended some time ago. If no such object exists, an
+//! object is created instead. When the number of objects reaches its limit, the next operation deletes the oldest
+//! object.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
