@@ -61,7 +61,7 @@ pub enum Error {
     /// The images of the load cannot be used.
     #[error("images: {problem}")]
     Images {
-        /// The error, and what to give instead.
+        /// The error in the images, with advice for the user.
         problem: String,
     },
     /// The webhook's address, name or certificates cannot be used.

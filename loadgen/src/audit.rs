@@ -195,7 +195,7 @@ pub struct Audit {
     resource: String,
     catch_up_limit: Duration,
     thread: Option<std::thread::JoinHandle<()>>,
-    /// Dropped to end the audit's thread at once.
+    /// The audit's thread ends at once when this sender is dropped.
     alive: Option<oneshot::Sender<()>>,
 }
 

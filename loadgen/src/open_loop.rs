@@ -9,7 +9,7 @@
 //! - *Lateness.* Every measurement counts from the planned time ([`Moments`]), so a slow server, or a late harness,
 //!   cannot hide the waiting of later operations.
 //! - *The end.* After [`Engine::stop`] no further operation becomes due. Operations that are due are begun, operations
-//!   in flight may end until a deadline, and the workload counts all others.
+//!   in flight may end until a deadline, and the workload counts all other operations.
 //!
 //! The open loop knows nothing about the operations.
 
@@ -173,7 +173,7 @@ impl<T: 'static> Planned<T> {
         }
     }
 
-    /// Ends the plan.
+    /// Ends the plan: no further operation becomes due.
     pub(crate) fn close(&mut self) {
         self.next = None;
         self.items = Box::new(std::iter::empty());
@@ -290,7 +290,7 @@ pub(crate) trait Workload: Send + 'static {
         std::future::ready(())
     }
 
-    /// Cleans up after the stop.
+    /// Cleans up after the workload was stopped.
     fn stopped(&mut self) -> impl Future<Output = ()> {
         std::future::ready(())
     }
@@ -310,7 +310,7 @@ pub(crate) struct Engine<W: Workload> {
     counts: Arc<Counts>,
     orders: mpsc::Sender<Order<W::Order>>,
     thread: Option<JoinHandle<()>>,
-    /// Dropped to end the thread.
+    /// The workload's thread ends when this sender is dropped.
     alive: Option<oneshot::Sender<()>>,
 }
 

@@ -60,7 +60,7 @@ struct Finding {
     line: usize,
     /// The number of words, columns or occurrences. A larger number is worse.
     size: usize,
-    /// The beginning of the text.
+    /// The beginning of the hard-to-read text.
     text: String,
 }
 

@@ -31,7 +31,7 @@ pub struct Pressed {
     pub container: String,
     file: PathBuf,
     before: String,
-    /// A description of the change.
+    /// A description of the change for people.
     pub told: String,
 }
 

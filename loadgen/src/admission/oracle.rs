@@ -44,7 +44,7 @@ pub(super) struct Wrong {
     pub why: String,
 }
 
-/// The images by reference.
+/// The known images, by reference.
 pub(super) type Digests = BTreeMap<String, Image>;
 
 pub(super) fn digests(images: &[Image]) -> Digests {

@@ -96,7 +96,7 @@ pub(super) struct History {
     marked_changes: usize,
     /// Number of events without a change.
     pub repeated: u64,
-    /// Contradictions in the watch itself.
+    /// Contradictions between events of the watch.
     pub out_of_turn: Vec<Disagreement>,
     pub out_of_turn_total: u64,
 }

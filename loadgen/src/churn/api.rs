@@ -215,7 +215,7 @@ impl Reply {
         Ok(object.metadata)
     }
 
-    /// The message for people.
+    /// The answer as a message for people.
     pub(super) fn message(&self) -> String {
         #[derive(Deserialize)]
         struct Status {

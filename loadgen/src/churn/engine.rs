@@ -24,7 +24,7 @@ const FAILED_FILL_CLEANUP: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Churn {
     engine: Engine<Worker>,
-    /// Operations that are not planned yet.
+    /// The plan's operations, until they are handed to the pacing thread.
     operations: Option<Operations>,
     shared: Arc<Shared>,
     begin: Instant,

@@ -18,11 +18,11 @@ use crate::histogram;
 pub struct Interval {
     /// Operations whose planned time has come; each object of a deleted group counts.
     pub planned: u64,
-    /// Objects created.
+    /// Number of created objects.
     pub created: u64,
-    /// Objects changed.
+    /// Number of changed objects.
     pub updated: u64,
-    /// Objects deleted, or found to be already deleted.
+    /// Number of objects that were deleted, or found to be already deleted.
     pub deleted: u64,
     /// Operations that a webhook refused; `answers` shows which refusals are right.
     pub refused: u64,

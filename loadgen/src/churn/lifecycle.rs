@@ -89,9 +89,9 @@ pub enum By {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Changes {
-    /// A label.
+    /// The writer changes a label.
     Labels,
-    /// An annotation.
+    /// The writer changes an annotation.
     #[default]
     Annotations,
     /// The fields that churn's updates change.

@@ -24,7 +24,7 @@ const KUBERNETES: &str = "1.34.1";
 const NAMES: [&str; 3] = ["kube-apiserver", "etcd", "kubectl"];
 /// The folder of the programs in archives of controller-tools.
 const FOLDER: &str = "controller-tools/envtest";
-/// The name of the index.
+/// The file name of the index.
 const INDEX: &str = "envtest-releases.yaml";
 
 /// The archives of all targets, which the index lists.

@@ -23,14 +23,14 @@ pub(crate) struct Sentence {
     pub(crate) text: String,
 }
 
-/// The outcome of a run.
+/// The outcome of a run with a published program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Facts {
     pub(crate) verdict: String,
     pub(crate) reason: String,
     pub(crate) failed: Vec<Sentence>,
-    /// Undecided findings.
+    /// Findings of the run that stayed undecided.
     pub(crate) undecided: Vec<Sentence>,
     /// Why the run is invalid; empty if it is valid.
     pub(crate) invalid: Vec<Sentence>,

@@ -16,7 +16,7 @@ pub(crate) struct Checkout {
     pub(crate) environment: Vec<(&'static str, String)>,
 }
 
-/// The result of a fetch.
+/// The result of fetching a published program.
 #[derive(Debug)]
 pub(crate) enum Got {
     Checkout(Checkout),

@@ -38,7 +38,7 @@ pub(super) struct Script {
     head: Vec<u8>,
     /// The head of a request with an additional field of [`FILLER_BYTES`].
     large_head: Vec<u8>,
-    /// The body: a review.
+    /// The body of each request: a review.
     body: Vec<u8>,
 }
 

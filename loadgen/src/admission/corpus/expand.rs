@@ -27,7 +27,7 @@ const TOLERANCE: u64 = 100;
 /// Maximum number of tries to reach a size. If the size of a kind grows in jumps, the closest try is used.
 const MOST_TRIES: usize = 8;
 
-/// The state from which reviews are made.
+/// The data and random numbers from which reviews are made.
 pub(in crate::admission) struct Expand<'a> {
     pub rng: ChaCha8Rng,
     images: &'a [Image],
@@ -57,7 +57,7 @@ pub(in crate::admission) struct Workload {
     pub identity: Identity,
     pub template: Value,
     pub replicas: u32,
-    /// Whether all its images may run.
+    /// Whether all images of the workload may run.
     pub exists: bool,
 }
 

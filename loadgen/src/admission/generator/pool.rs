@@ -30,7 +30,7 @@ pub(super) struct Pool {
     pub(super) opening: usize,
 }
 
-/// A connection in one of its states.
+/// A connection of the pool, with its state.
 pub(super) enum Seat {
     Opening(Box<Opening>),
     /// An HTTP/1.1 connection with its call, if it has one.
@@ -174,7 +174,7 @@ impl Generator {
         }
     }
 
-    /// Closes the connection in any state.
+    /// Closes the connection, whatever its state is.
     pub(super) fn close(&mut self, slot: usize) {
         match self.pool.seats.try_remove(slot) {
             None | Some(Seat::Changing) => {}

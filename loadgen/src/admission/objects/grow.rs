@@ -39,7 +39,7 @@ impl Growth {
         self.applied && self.bytes < MOST_ANNOTATION_BYTES / 2
     }
 
-    /// Adds containers, environment, volumes and mounts.
+    /// Adds containers, environment variables, volumes and mounts to a pod spec.
     pub(super) fn pod_spec(&self, spec: &mut Value, rng: &mut ChaCha8Rng) {
         let mut left = self.bytes;
         let Some(containers) = spec["containers"].as_array_mut() else { return };

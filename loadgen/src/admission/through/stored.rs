@@ -39,7 +39,7 @@ struct Watched {
 /// The findings since the last call of [`Stored::take`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
-    /// Versions with images that were stored.
+    /// Number of stored versions of objects with images.
     pub stored: u64,
     /// Objects that became unpinned: stored with an image that has no digest.
     pub unpinned: u64,
