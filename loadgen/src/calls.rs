@@ -141,7 +141,7 @@ impl Load {
     }
 
     /// Judges all remaining answers after the calls have stopped. The call takes seconds if answers contain unknown
-    /// counts. Take the last interval afterwards.
+    /// counts. Call `take` afterwards for the last interval.
     pub async fn settle(&self) {
         let _ = self.engine.ask(Settle).await;
     }

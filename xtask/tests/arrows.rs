@@ -32,7 +32,7 @@ const fn one(
     Crate { name, owns, uses, tests }
 }
 
-/// All crates, top first. A crate depends only on crates in later lines.
+/// All crates of the workspace, top first. A crate depends only on crates in later lines.
 #[rustfmt::skip]
 const CRATES: &[Crate] = &[
     one("xtask", "builds what is needed, then becomes `longhaul`", &[], &[]),

@@ -97,7 +97,7 @@ impl End {
 }
 
 /// The relative weights of operations. The number of objects is constant, so creates and deletes happen equally often.
-/// At the limits of a narrow band one replaces the other.
+/// At the limits of a narrow band a create replaces a delete, or a delete a create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Mix {

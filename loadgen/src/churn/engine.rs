@@ -112,8 +112,8 @@ impl Churn {
         Canaries { orders: self.engine.orders() }
     }
 
-    /// Starts no further operation, and waits `drain` for operations in flight. The objects stay. Take the last
-    /// interval afterwards.
+    /// Starts no further operation, and waits `drain` for operations in flight. The objects stay. Call `take`
+    /// afterwards for the last interval.
     pub async fn stop(&mut self, drain: Duration) -> Result<(), Error> {
         self.engine.stop(drain).await.ok_or(Error::Ended)
     }

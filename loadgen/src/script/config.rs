@@ -68,11 +68,12 @@ pub struct Step {
     pub at: Option<Span>,
     /// Instead of `at`: the step follows the first hit of a fault.
     pub when: Option<When>,
-    /// Creates these objects. With `times` each name is used that often with a number after it: `noise-1`, `noise-2`, …
+    /// Creates the objects with these names. With `times` each name is used that often with a number after it:
+    /// `noise-1`, `noise-2`, …
     pub create: Option<Names>,
-    /// Changes the contents of these objects.
+    /// Changes the contents of the objects with these names.
     pub update: Option<Names>,
-    /// Deletes these objects.
+    /// Deletes the objects with these names.
     pub delete: Option<Names>,
     /// Deletes these objects and creates them again at once: same name, new uid.
     pub recreate: Option<Names>,

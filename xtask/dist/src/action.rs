@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::page::{self, PAGE, Page, Project, Ran, bash, printed};
 
-/// The text of the action.
+/// The text of `action.yml`.
 const ACTION: &str = include_str!("../../../action.yml");
 /// The files of a runner to which each step may append.
 const FILES: [&str; 3] = ["GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STEP_SUMMARY"];
