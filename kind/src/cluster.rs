@@ -82,10 +82,10 @@ pub enum Error {
         /// The process id of the other command.
         pid: u32,
     },
-    /// Processes or files of an earlier control plane of that name remain.
+    /// Processes or files of an earlier control plane with the same name remain.
     #[error("parts of an earlier `{name}` remain ({reason}): run `longhaul cluster down` first")]
     Leftover { name: String, reason: String },
-    /// No control plane has that name.
+    /// No control plane has this name.
     #[error("there is no control plane `{name}`: `longhaul cluster status` lists them")]
     Unknown { name: String },
     /// The control plane has no running node that could load images.
@@ -104,7 +104,7 @@ pub enum Error {
     /// The kind cluster could not be made or used.
     #[error(transparent)]
     Containers(#[from] containers::Error),
-    /// A kind cluster with that name exists, but longhaul did not make it.
+    /// kind lists a cluster with this name that longhaul did not make.
     #[error(
         "kind already has a cluster `{name}` that longhaul did not create: soak on it with `--control-plane kubeconfig \
          --i-know-this-cluster kind-{name}`, or choose another --name"
@@ -120,7 +120,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether this machine lacks a program or a setting. In that case nothing was started.
+    /// Whether this machine lacks a program or a setting. If so, nothing was started.
     pub fn misses_program(&self) -> bool {
         match self {
             Self::Local(error) => error.misses_program(),
@@ -148,7 +148,7 @@ impl Up {
 }
 
 /// Starts a control plane that keeps running after this process. If the start fails or is cancelled, all its processes
-/// are killed. If this process is killed meanwhile, [`status()`] finds the remains.
+/// are killed. If this process is killed during the start, [`status()`] finds the remains.
 pub async fn up(up: Up) -> Result<IsUp, Error> {
     if up.node.is_some() {
         // Before any file is written.
@@ -277,7 +277,8 @@ async fn containers_facts(containers: &Containers) -> Result<(String, String, Op
     Ok((version, containers.url().await?, containers.machine().await.ok()))
 }
 
-/// A running kind cluster of that name, if longhaul made it, it answers, and it fits the request.
+/// The running kind cluster of that name, if longhaul made the cluster, its API server answers, and it fits the
+/// request.
 async fn reused(up: &Up, containers: &Containers, wanted: &containers::Config) -> Result<Option<IsUp>, Error> {
     let found = status(&up.state_directory)?.clusters.into_iter().find(|cluster| cluster.name == up.name);
     let Some(Cluster { health: Health::Running, kubeconfig: Some(kubeconfig), directory, found, .. }) = found else {
@@ -379,12 +380,12 @@ impl fmt::Display for IsUp {
     }
 }
 
-/// The arguments of a first `kubectl get` in the new control plane.
+/// The arguments of the first `kubectl get` that the command suggests to the user.
 fn seen(has_node: bool) -> &'static str {
     if has_node { "pods --all-namespaces" } else { "namespaces" }
 }
 
-/// The flag `--name` for a control plane without the usual name; empty otherwise.
+/// The flag `--name`, or an empty text if the control plane has the usual name.
 fn named(name: &str, usual: &str) -> String {
     if name == usual { String::new() } else { format!(" --name {name}") }
 }

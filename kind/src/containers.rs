@@ -23,7 +23,7 @@ const DELETE_LIMIT: Duration = Duration::from_mins(2);
 const LOAD_LIMIT: Duration = Duration::from_mins(5);
 /// How often loading an image is tried. Loading sometimes fails while containerd is busy with another image.
 const LOAD_ATTEMPTS: u32 = 3;
-/// The time limit of a rollout: three Pods with the same image on two busy cores.
+/// The time limit of a rollout, enough for three Pods with the same image on two busy cores.
 const ROLLOUT_LIMIT: Duration = Duration::from_mins(3);
 const LOGS_LIMIT: Duration = Duration::from_mins(2);
 /// The time that a status command waits for a container engine that may hang.
@@ -95,7 +95,7 @@ pub enum Error {
     #[error("failed to read what {program} says of {what}: `{said}`")]
     Said {
         program: String,
-        /// The expected information.
+        /// The information that the output should contain.
         what: &'static str,
         said: String,
     },
@@ -108,14 +108,14 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether this machine lacks a program or a setting. In that case nothing was started.
+    /// Whether this machine lacks a program or a setting. If so, nothing was started.
     pub fn misses_program(&self) -> bool {
         matches!(self, Self::Missing(_))
     }
 }
 
 impl Containers {
-    /// Prepares a cluster of this name without making it. Reports everything that is missing, and starts nothing.
+    /// Checks that a cluster of this name could be made. The error names every missing program. Nothing is started.
     pub async fn check(name: &str, config: &Config) -> Result<Self, Error> {
         let kind = found("kind").ok_or_else(|| format!("kind on the PATH: {GET_KIND}"));
         let called = std::env::var(PROVIDER).unwrap_or_else(|_| "docker".to_owned());
@@ -385,8 +385,8 @@ impl Containers {
         step::now(async move { containers.delete(None).await })
     }
 
-    /// Whether the node image's containerd manages cgroups itself and not through systemd. The kubelet must then do the
-    /// same.
+    /// Whether the node image's containerd manages cgroups itself and not through systemd. If so, the kubelet must also
+    /// manage them itself.
     async fn cgroups_by_hand(&self, config: &Config) -> bool {
         let Some(image) = config.image() else { return false };
         let tool = self.engine();
@@ -417,7 +417,7 @@ impl Config {
         self.image.clone().or_else(|| self.kubernetes.as_ref().map(official)).or_else(usual)
     }
 
-    /// Checks that a cluster of this version fits the request.
+    /// Checks that a cluster with this Kubernetes version fits the requested settings.
     pub fn fits(&self, name: &str, version: &str) -> Result<(), Error> {
         match &self.kubernetes {
             Some(wanted) if wanted.trim_start_matches('v') != version.trim_start_matches('v') => {

@@ -1,12 +1,14 @@
 //! The download of a control plane's official programs: kube-apiserver, kubectl and etcd.
 //!
 //! Owns the downloads, the check of their digests, and their folder, which can be used as `KUBEBUILDER_ASSETS` of
-//! envtest. A download is not resumed. A file gets its name only after its digest was right.
+//! envtest. An interrupted download starts again from the beginning. A file gets its final name only after its digest
+//! was right.
 //!
 //! By default two servers are contacted: `dl.k8s.io`, which redirects to `cdn.dl.k8s.io`, and `github.com`, which
 //! redirects to `release-assets.githubusercontent.com`. [`Fetch::sources`] names other servers. Connections use HTTPS
 //! and trust the platform's authorities; plain HTTP is only for servers on this machine. The digests come from the same
-//! servers, so they protect only against broken and mixed-up files. HTTPS protects against other servers.
+//! servers as the programs, so they protect only against broken and mixed-up files. HTTPS protects against false
+//! servers.
 
 mod archive;
 mod client;
@@ -24,13 +26,14 @@ use client::Client;
 
 pub use error::Error;
 
-/// The server of Kubernetes' programs: `<base>/v1.x.y/bin/linux/amd64/kube-apiserver`, with `.sha256` beside each
-/// program.
+/// The server of Kubernetes' programs: `<base>/v1.x.y/bin/linux/amd64/kube-apiserver`, with a digest file `.sha256`
+/// beside each program.
 pub const KUBERNETES_SOURCE: &str = "https://dl.k8s.io";
-/// The server of etcd's releases: `<base>/v3.x.y/etcd-v3.x.y-linux-amd64.tar.gz`, with `SHA256SUMS` beside it.
+/// The server of etcd's releases: `<base>/v3.x.y/etcd-v3.x.y-linux-amd64.tar.gz`, with the digest file `SHA256SUMS`
+/// beside it.
 pub const ETCD_SOURCE: &str = "https://github.com/etcd-io/etcd/releases/download";
-/// The version of etcd: of the minor version that Kubernetes has used since 1.22, and that older versions work with
-/// too.
+/// The version of etcd. Kubernetes has used this minor version of etcd since 1.22; older Kubernetes versions work with
+/// it too.
 pub const ETCD_VERSION: &str = "3.5.21";
 /// Largest accepted program in bytes: kube-apiserver has about 100 MiB, and twice that with debug symbols.
 const PROGRAM_BYTES_MAX: u64 = 512 << 20;
@@ -191,7 +194,7 @@ impl Drop for Partial {
     }
 }
 
-/// The version without `v`. The text becomes part of URLs and paths, so it is checked.
+/// The Kubernetes version without `v`. The text is checked, because it becomes part of URLs and paths.
 fn version(text: &str) -> Result<&str, Error> {
     let version = text.strip_prefix('v').unwrap_or(text);
     let number = |part: &str| !part.is_empty() && part.len() < 6 && part.bytes().all(|byte| byte.is_ascii_digit());

@@ -94,7 +94,7 @@ pub enum Error {
     Containers(#[from] containers::Error),
     #[error(transparent)]
     Step(#[from] Failed),
-    /// Registering in the state directory, or another common step, failed.
+    /// A step that all control planes share failed, such as registering in the state directory.
     #[error(transparent)]
     Programs(#[from] programs::Error),
     /// kubectl is not on the PATH.
@@ -120,7 +120,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether this machine lacks a program or a setting. In that case nothing was started.
+    /// Whether this machine lacks a program or a setting. If so, nothing was started.
     pub fn misses_program(&self) -> bool {
         match self {
             Self::NoKubectl => true,
@@ -236,8 +236,7 @@ impl Guest {
         Ok(guest)
     }
 
-    /// Gives a token to a user: one of the configuration, or a Pod's service account, which is made if it does not
-    /// exist.
+    /// Gives a token to a user of the configuration, or to a Pod's service account. A missing service account is made.
     pub async fn admit(&mut self, user: &str) -> Result<(), Error> {
         if self.tokens.contains_key(user) {
             return Ok(());
@@ -457,7 +456,7 @@ impl Stay {
         Ok(())
     }
 
-    /// Writes the output and the events of this run's Pods.
+    /// Writes the output and the events of this run's Pods into a folder.
     async fn keep_logs(&self, folder: &Path) -> Result<(), Error> {
         make_folder(folder)?;
         for (file, text) in self.traces().logs().await? {

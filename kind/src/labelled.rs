@@ -14,11 +14,11 @@ use crate::step::{self, Failed, Step, Tool};
 /// The key of the label of every object that a run makes in a foreign cluster. The value is different for each run.
 pub(crate) const LABEL: &str = "longhaul.dev/run";
 const ASK_LIMIT: Duration = Duration::from_secs(20);
-/// The time that a namespace has to disappear. With hundreds of objects it takes half a minute.
+/// The time that a namespace has to disappear. A namespace with hundreds of objects takes half a minute.
 const GONE_LIMIT: Duration = Duration::from_mins(3);
 /// The argument of `kubectl logs` that limits the kept lines of a container.
 const TAIL: &str = "--tail=2000";
-/// Most Pods whose output is kept.
+/// Maximum number of Pods whose output is kept.
 const PODS_MAX: usize = 64;
 /// How often namespaces that are being deleted are checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -48,7 +48,7 @@ impl Labelled {
         Self { kubectl: tool.program.clone(), words, mark: mark.to_owned(), taint: taint.map(str::to_owned) }
     }
 
-    /// The same cluster with the label value of another run.
+    /// The data for another run in the same cluster, whose objects have the label value `mark`.
     pub(crate) fn with_mark(&self, mark: &str) -> Self {
         Self { mark: mark.to_owned(), ..self.clone() }
     }
@@ -145,7 +145,7 @@ impl Labelled {
         Step::new("look at what was made", self.mend(), &tool, words.iter().copied()).within(ASK_LIMIT).call().await
     }
 
-    /// The output of the Pods in the run's namespaces, and the events there, as file names and texts.
+    /// The output of the Pods in the run's namespaces, and the events in the namespaces, as file names and texts.
     pub(crate) async fn logs(&self) -> Result<Vec<(String, String)>, Failed> {
         let ask = async |words: &[&str]| self.ask(words).await;
         let selector = self.selector();

@@ -27,7 +27,8 @@ impl Leaders {
         Ok(nodes)
     }
 
-    /// The node whose controller manager leads, as one control plane reports it; `None` while no node holds the Lease.
+    /// The node whose kube-controller-manager is the leader, as one control plane reports it; `None` while no node
+    /// holds the Lease.
     pub async fn leader(&self, seen_from: &str) -> Result<Option<String>, Error> {
         let holder = self.0.holder(seen_from).await?;
         Ok(node_of(&holder).map(str::to_owned))

@@ -1,4 +1,4 @@
-//! Real clusters: the manifests to apply, and control planes made of real binaries.
+//! Real clusters: the manifests that are applied to clusters, and control planes made of real programs.
 //!
 //! Owns the manifests, and starts and stops real control planes. This crate knows neither mocks nor load nor reports.
 //! The runner of a scenario chooses between this crate and the mocks.

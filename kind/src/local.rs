@@ -19,13 +19,13 @@ use crate::state::{Ready, Registration};
 
 pub use crate::programs::{Error, Unready, User};
 
-/// The default time until both programs must be ready. On two busy cores etcd needs about a second, and kube-apiserver
-/// about eight.
+/// The default time until etcd and kube-apiserver must be ready. On two busy cores etcd needs about a second, and
+/// kube-apiserver about eight.
 const START_DEADLINE: Duration = Duration::from_mins(1);
 /// The time that a program has to end before it is killed. kube-apiserver waits for open watches, and a longer wait
 /// does not help.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
-/// How often a start is tried. In rare cases another program takes a free port before the program binds it.
+/// How often a start is tried. In rare cases another program takes a free port before etcd or kube-apiserver binds it.
 const ATTEMPTS: u32 = 3;
 
 /// The settings of a control plane without nodes.
@@ -38,17 +38,17 @@ pub struct Config {
     pub directory: PathBuf,
     /// The users that may log in; each gets a token at the start. Without an entry no user can log in.
     pub users: Vec<User>,
-    /// Additional arguments for kube-apiserver, for example `--goaway-chance=0.02`. They come last, so they override
-    /// others.
+    /// Additional arguments for kube-apiserver, for example `--goaway-chance=0.02`. The additional arguments come last
+    /// on the command line, so they override earlier arguments.
     pub apiserver_arguments: Vec<String>,
-    /// The time in which both programs must be ready.
+    /// The time in which etcd and kube-apiserver must be ready.
     pub start_deadline: Duration,
     /// The state directory in which the control plane is registered while it runs, so that `longhaul cluster status`
     /// finds what a killed run leaves; see [`crate::state::default_directory`].
     pub state_directory: Option<PathBuf>,
 }
 
-/// A running control plane. Dropping the value kills both processes; [`stop`](Self::stop) lets them end gracefully.
+/// A running control plane. Dropping the value kills both programs; [`stop`](Self::stop) lets them end gracefully.
 #[derive(Debug)]
 pub struct Local {
     // In this order: kube-apiserver ends before the etcd that it needs, the files are removed after both, the
@@ -79,19 +79,19 @@ impl Config {
 }
 
 impl Local {
-    /// Starts both programs and waits until the API server reports that it is ready.
+    /// Starts etcd and kube-apiserver, and waits until the API server reports that it is ready.
     pub async fn start(config: Config) -> Result<Self, Error> {
         let registration = Registration::of_run(config.state_directory.as_ref(), &config.directory)?;
         Self::start_with(config, registration, Lifetime::Owned).await
     }
 
-    /// Starts a control plane that can [`stay`](Self::stay) when this process ends; see [`start`](Self::start). Before
-    /// that it ends with this process, unless this process is killed.
+    /// Starts a control plane that can [`stay`](Self::stay) when this process ends; see [`start`](Self::start). Until
+    /// it may stay, it ends with this process, unless this process is killed.
     pub(crate) async fn start_to_stay(config: Config, registration: Registration) -> Result<Self, Error> {
         Self::start_with(config, Some(registration), Lifetime::Releasable).await
     }
 
-    /// Leaves both processes and all files, and registers that the control plane is ready.
+    /// Leaves etcd, kube-apiserver and all files in place, and registers that the control plane is ready.
     pub(crate) fn stay(mut self, ready: Ready) -> Result<(), Error> {
         // Registered first: if that fails, everything is ended as before.
         if let Some(registration) = &mut self.registration {
@@ -165,22 +165,23 @@ impl Local {
         &self.access
     }
 
-    /// Names and process ids of both programs, for measurements.
+    /// Names and process ids of etcd and kube-apiserver, for measurements.
     pub fn processes(&self) -> [(&'static str, u32); 2] {
         [(self.apiserver.program(), self.apiserver.pid()), (self.etcd.program(), self.etcd.pid())]
     }
 
-    /// Finds both programs, so that the caller can pause one. Programs that ended are not started again.
+    /// Finds etcd and kube-apiserver, so that the caller can pause one. Programs that ended are not started again.
     pub fn machinery(&self) -> Machinery {
         Machinery::known(self.processes())
     }
 
-    /// The program that ended by itself, and how it ended.
+    /// The program that ended although nothing stopped it, and how it ended.
     pub fn ended(&self) -> Option<(&'static str, String)> {
         [&self.apiserver, &self.etcd].into_iter().find_map(|process| Some((process.program(), process.ended()?)))
     }
 
-    /// Asks both programs to end, kills a program that has not ended after ten seconds, and removes keys and data.
+    /// Asks etcd and kube-apiserver to end, kills a program that has not ended after ten seconds, and removes keys and
+    /// data.
     pub async fn stop(self) {
         let Self { mut apiserver, mut etcd, access, registration } = self;
         let ending = tokio::task::spawn_blocking(move || {
@@ -254,7 +255,7 @@ fn apiserver_arguments(files: &Files, etcd_url: &str, port: u16) -> Vec<OsString
     arguments
 }
 
-/// Two ports that are free. Both are bound at the same time, so they differ.
+/// Two free ports. Both ports are bound at the same time, so they differ.
 fn free_ports() -> Result<[u16; 2], Error> {
     let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::Port);
     let (one, two) = (bind()?, bind()?);

@@ -18,7 +18,7 @@ pub struct Machinery(Place);
 enum Place {
     /// All processes below a cgroup.
     Group(String),
-    /// Only these processes.
+    /// Only the processes with these program names and process ids.
     Known(Vec<(&'static str, u32)>),
 }
 

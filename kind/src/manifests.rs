@@ -1,6 +1,6 @@
 //! The manifests that are applied to a cluster: the Package resource, and the service with its roles.
 //!
-//! Owns the files below `kind/manifests/`, which are built into the binary. Also owns the values that only a run knows:
+//! Owns the files below `kind/manifests/`, which are built into the binary. Fills in the values that only a run knows:
 //! the address of the webhook and its certificate authority.
 
 use serde_json::Value;
@@ -52,8 +52,8 @@ pub struct Error {
     pub source: Box<serde_saphyr::Error>,
 }
 
-/// The name and text of every manifest, in the order in which they are applied. Files that others need come first. The
-/// webhook comes last, because reviews are sent from then on. They are deleted in the reverse order.
+/// The name and text of every manifest, in the order in which they are applied. Files that other files need come first.
+/// The webhook comes last, because the API server then begins to send reviews. Deletion uses the reverse order.
 pub const fn all() -> [(&'static str, &'static str); 8] {
     [
         ("package-crd.yaml", PACKAGE_CRD),
@@ -67,7 +67,7 @@ pub const fn all() -> [(&'static str, &'static str); 8] {
     ]
 }
 
-/// The objects of one file.
+/// The Kubernetes objects in the text of one manifest file.
 pub fn objects(file: &'static str, text: &str) -> Result<Vec<Value>, Error> {
     serde_saphyr::from_multiple(text).map_err(failed(file))
 }

@@ -6,8 +6,8 @@
 //!
 //! Outside its namespaces the node has only a group in each cgroup hierarchy, and one network link. For an unused `N`,
 //! the machine has the address `10.N.0.1`, where webhooks and registries listen, and the node has `10.N.0.2`. Services
-//! are in `10.N.96.0/20`, Pods in `10.N.128.0/17`, and the machine reaches them all. The node has no cluster DNS. It
-//! cannot pull images; they are [loaded](Node::load).
+//! are in `10.N.96.0/20`, Pods in `10.N.128.0/17`, and the machine reaches all these addresses. The node has no cluster
+//! DNS. The node cannot pull images; they are [loaded](Node::load).
 
 mod cgroup;
 mod files;
@@ -56,7 +56,7 @@ const DATA: &str = "node";
 /// The default time in which a node must be Ready. On two busy cores it takes fifteen seconds.
 const START_DEADLINE: Duration = Duration::from_mins(3);
 const ASK_EVERY: Duration = Duration::from_millis(100);
-/// The time limit for loading an archive: some hundred megabytes on a slow disk.
+/// The time limit for loading an archive of images, enough for some hundred megabytes on a slow disk.
 const LOAD_LIMIT: Duration = Duration::from_mins(5);
 /// How often loading an image is tried. containerd sometimes refuses an image while it is busy with another one.
 const LOAD_ATTEMPTS: u32 = 3;
@@ -66,14 +66,15 @@ const LOAD_ATTEMPTS: u32 = 3;
 pub struct Config {
     /// The folder with etcd and the programs of Kubernetes.
     pub assets: PathBuf,
-    /// A folder for keys, data and logs. It must not be below `/var` or `/run`, because the node has its own. Keys and
-    /// data are removed when the node stops; `logs/` stays.
+    /// A folder for keys, data and logs. The folder must not be below `/var` or `/run`, which the node replaces by its
+    /// own folders. Keys and data are removed when the node stops; `logs/` stays.
     pub directory: PathBuf,
     /// The arguments that run [`first_process`]. The node's folder is appended.
     pub init: Vec<OsString>,
     /// The users that may log in; each gets a token at the start.
     pub users: Vec<User>,
-    /// Additional arguments for kube-apiserver. They come last, so they override others.
+    /// Additional arguments for kube-apiserver. The additional arguments come last on the command line, so they
+    /// override earlier arguments.
     pub apiserver_arguments: Vec<String>,
     /// Whether the node accepts only Pods that tolerate [`TAINT`].
     pub tainted: bool,
@@ -115,7 +116,7 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// All blocks of addresses are in use.
+    /// All blocks of network addresses that longhaul tries are in use.
     #[error("failed to find free addresses for a node: every block from 10.200.0.0/16 to 10.250.0.0/16 is in use")]
     NoAddresses,
     /// A program of the machine failed.
@@ -124,9 +125,9 @@ pub enum Error {
     /// A step took too long, or the node ended during the step.
     #[error("{step}: {reason} after {waited_s} s; the end of {}:\n{tail}", log.display())]
     Late {
-        /// The condition that should have become true.
+        /// The condition that should have become true in time.
         step: &'static str,
-        /// The last observed state.
+        /// The last observed state of the condition.
         reason: String,
         /// The time waited, in seconds.
         waited_s: u64,
@@ -137,7 +138,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether this machine lacks a program or a setting. In that case nothing was started.
+    /// Whether this machine lacks a program or a setting. If so, nothing was started.
     pub fn misses_program(&self) -> bool {
         match self {
             Self::Missing(_) => true,
@@ -163,7 +164,7 @@ impl Config {
     }
 }
 
-/// The start of a node: its processes, and the deadline.
+/// The processes of a node that is starting, and the deadline of the start.
 struct Waiting<'a> {
     process: &'a Process,
     files: &'a Files,
@@ -172,7 +173,8 @@ struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    /// Polls until an answer comes, the node ends, or the time is over. `log` is the file with details of a failure.
+    /// Polls until an answer comes, the node ends, or the time limit is reached. `log` is the file with details of a
+    /// failure.
     async fn until<T>(
         &self,
         step: &'static str,

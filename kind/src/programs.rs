@@ -1,6 +1,6 @@
-//! Code for every control plane of real programs: the folder with keys, child processes, and waiting for answers.
+//! Code that all control planes of real programs share: the folder with keys, child processes, and waiting for answers.
 //!
-//! Owns that code and its errors. [`crate::local`] and [`crate::node`] choose the programs and their arguments.
+//! Owns this code and its errors. [`crate::local`] and [`crate::node`] choose the programs and their arguments.
 
 use std::path::PathBuf;
 
@@ -64,7 +64,7 @@ pub enum Error {
         program: &'static str,
         /// The time waited, in seconds.
         waited_s: u64,
-        /// The last answer.
+        /// The result of the last request.
         reason: Unready,
         log: PathBuf,
         tail: String,
@@ -72,7 +72,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether this machine lacks a program or a setting. In that case nothing was started.
+    /// Whether this machine lacks a program or a setting. If so, nothing was started.
     pub fn misses_program(&self) -> bool {
         matches!(self, Self::NoProgram { .. })
     }

@@ -42,7 +42,7 @@ pub enum Reach {
     NodePort(IpAddr),
 }
 
-/// A failure of the nodes.
+/// An operation on the nodes failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The node of this machine.
@@ -195,7 +195,7 @@ impl Provider {
         }
     }
 
-    /// The program that ended by itself, and how it ended.
+    /// The program that ended although nothing stopped it, and how it ended.
     pub fn ended(&self) -> Option<String> {
         match self {
             Self::Local(local) => local.ended().map(|(program, how)| format!("{program} ended: {how}")),

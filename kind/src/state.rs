@@ -3,7 +3,7 @@
 //! Owns the state directory: one folder for each control plane, with a file that describes it (its entry). The entry is
 //! written before anything starts and after each step, so a control plane is found even if its process is killed
 //! meanwhile. Owns the proof that longhaul made a process or folder. This module starts and ends nothing:
-//! [`crate::local`] and [`crate::cluster`] do that.
+//! [`crate::local`] and [`crate::cluster`] start and end processes.
 //!
 //! A process is identified by its id, its start time and the machine's boot, so that a later process with the same id
 //! is never mistaken for it. A folder belongs to a control plane if it contains the entry's random mark.
@@ -28,9 +28,9 @@ pub(crate) use identity::mentioning;
 const ENTRY: &str = "cluster.json";
 /// The name of the file with the mark, in the folder of keys and data.
 const MARK: &str = ".longhaul-control-plane";
-/// The most bytes of an entry, which usually has a few hundred.
+/// Maximum size of an entry in bytes; an entry usually has a few hundred.
 const ENTRY_BYTES_MAX: u64 = 64 << 10;
-/// The most control planes in one state directory; a directory with more entries is none.
+/// Maximum number of files and folders in a state directory that are read.
 const ENTRIES_MAX: usize = 256;
 /// The version of an entry's format. An entry with another version is left alone.
 const FORMAT: u32 = 1;
@@ -48,7 +48,7 @@ pub struct Entry {
     pub purpose: Purpose,
     /// The process that started the control plane.
     pub owner: Identity,
-    /// The time of its start as RFC 3339.
+    /// The start time of the control plane as RFC 3339.
     pub started_at: String,
     /// The folder of keys, data and logs.
     pub directory: PathBuf,
@@ -72,7 +72,7 @@ pub struct Outside {
     pub containers: Option<Containers>,
     /// The objects of a run in a foreign cluster.
     pub guest: Option<Labelled>,
-    /// The kind cluster that contains those objects. If the cluster is gone, so are the objects.
+    /// The kind cluster that contains the objects in `guest`. If the cluster is gone, so are the objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<Containers>,
 }
@@ -134,7 +134,7 @@ pub enum Unreadable {
     File(#[from] std::io::Error),
     #[error("it has {bytes} bytes, which no entry has")]
     Size { bytes: u64 },
-    /// The file is no entry.
+    /// The file is not the JSON of an entry.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     /// Another version of longhaul wrote the entry.
@@ -148,7 +148,7 @@ pub enum Error {
     /// Neither `XDG_STATE_HOME` nor `HOME` is set.
     #[error("failed to find a state directory: set HOME or XDG_STATE_HOME")]
     NoHome,
-    /// An entry with that name exists.
+    /// An entry with the name of the new control plane exists.
     #[error("failed to register the control plane `{name}`: there is one of that name")]
     Exists { name: String },
     /// The name cannot be the name of a folder.
@@ -233,7 +233,7 @@ pub(crate) fn forget(folder: &Path) -> Result<(), Error> {
 }
 
 /// The files and folders that a control plane makes in the entry's directory, the mark last. The logs of a run are not
-/// among them, so they stay.
+/// in the list, so they stay.
 pub(crate) const fn contents(purpose: Purpose) -> &'static [&'static str] {
     match purpose {
         Purpose::Lasting => {
@@ -301,13 +301,13 @@ impl Registration {
         self.write()
     }
 
-    /// Adds what a node has on the machine to the entry, before it is made.
+    /// Adds a node's cgroups to the entry, before the cgroups are made.
     pub(crate) fn leaves(&mut self, traces: Traces) -> Result<(), Error> {
         self.entry.traces = Some(traces);
         self.write()
     }
 
-    /// Adds a kind cluster or objects in a foreign cluster to the entry, before they are made.
+    /// Adds a kind cluster or objects in a foreign cluster to the entry, before the cluster or the objects are made.
     pub(crate) fn lives_outside(&mut self, outside: Outside) -> Result<(), Error> {
         self.entry.outside = Some(outside);
         self.write()

@@ -14,7 +14,7 @@ use tokio::process::Command;
 
 /// The time limit of steps that wait for no condition.
 const LIMIT: Duration = Duration::from_secs(30);
-/// The most bytes of a program's output that an error shows.
+/// Maximum number of bytes of a program's output that an error shows.
 const SAID_BYTES_MAX: usize = 4 << 10;
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 

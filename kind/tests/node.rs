@@ -1,5 +1,5 @@
 //! Tests of a complete real node, from its start until nothing is left. Needs root and the requirements of
-//! [`kind::node`]; prints which are missing.
+//! [`kind::node`]; prints which requirements are missing.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]

@@ -1,8 +1,8 @@
 //! Admission load: reviews, their planned times, the right answers, and the received answers.
 //!
 //! The path of a request: [`Plan::build`] makes a bounded set of `AdmissionReview`s, and an exact stream of (time,
-//! review) of any length. Generator threads send each review at its planned time, as kube-apiserver would. They check
-//! the answer as kube-apiserver would, compare it with the right answer, and record the result.
+//! review) of any length. Generator threads send each review at its planned time, as kube-apiserver would. The threads
+//! check each answer as kube-apiserver would, compare it with the right answer, and record the result.
 
 mod answer;
 mod answers;
@@ -55,19 +55,19 @@ pub enum Error {
     Config {
         /// The key, such as `rate` or `mix`.
         key: &'static str,
-        /// The error, and what to write instead.
+        /// The error, with advice for the user.
         problem: String,
     },
     /// The images of the load cannot be used.
     #[error("images: {problem}")]
     Images {
-        /// The error, and what to give instead.
+        /// The error in the images, with advice for the user.
         problem: String,
     },
     /// The webhook's address, name or certificates cannot be used.
     #[error("target: {problem}")]
     Target {
-        /// The error, and what to write instead.
+        /// The error, with advice for the user.
         problem: String,
     },
     /// The file of a replay cannot be used.

@@ -35,7 +35,7 @@ pub enum Arrivals {
     Poisson,
 }
 
-/// The planned times in order, as offsets from the beginning.
+/// The planned times in order, as offsets from the beginning of the load.
 #[derive(Debug, Clone)]
 pub(crate) struct Times {
     arrivals: Arrivals,

@@ -33,8 +33,8 @@ use queue::Queue;
 pub use agree::{Agreement, GRACE, Outcome, agree};
 pub use history::{Disagreement, Problem};
 
-/// The most commits in the queue, about 80 MiB. The number is above the largest population, so that the first list
-/// fits.
+/// Maximum number of commits in the queue, about 80 MiB. The number is above the largest population, so that the first
+/// list fits.
 const QUEUE_COMMITS: usize = 1 << 18;
 /// How long a stream may be silent: kube-apiserver sends a bookmark about once a minute.
 const SILENCE_LIMIT: Duration = Duration::from_secs(90);
@@ -71,7 +71,8 @@ pub struct Config {
     /// Whether the reader gets each [`Hole`] as an [`Error::Hole`], and can read on. The report contains all holes in
     /// any case.
     pub tells_holes: bool,
-    /// The most commits that wait for the reader. Further commits are lost, and the reader gets [`Error::Overrun`].
+    /// Maximum number of commits that wait for the reader. Further commits are lost, and the reader gets
+    /// [`Error::Overrun`].
     pub queue_commits: usize,
     /// The time after which a silent stream is dropped and resumed.
     pub silence_limit: Duration,
@@ -84,7 +85,7 @@ pub struct Config {
 }
 
 /// A version that the control plane committed, as the audit saw it. The order rises by one with each entry. If only a
-/// list showed a deletion, its revision is that of the list.
+/// list showed a deletion, the deletion has the revision of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The time at which the audit received the commit, a moment after the commit itself.
@@ -104,7 +105,7 @@ pub struct Entry {
 pub enum Source {
     /// The object existed when the audit began.
     Listed,
-    /// A list after a hole showed the commit. Its time is that of the list, and earlier versions may be unknown.
+    /// A list after a hole showed the commit. The commit has the time of the list, and earlier versions may be unknown.
     Relisted,
     /// The watch showed the commit.
     Watched,
@@ -157,7 +158,7 @@ pub enum Error {
     /// Address, certificates, token, resource or pointer cannot be used.
     #[error("start the audit: {problem}")]
     Config {
-        /// The error, and what to write instead.
+        /// The error, with advice for the user.
         problem: String,
     },
     /// The control plane did not answer the list.
@@ -194,12 +195,12 @@ pub struct Audit {
     resource: String,
     catch_up_limit: Duration,
     thread: Option<std::thread::JoinHandle<()>>,
-    /// Dropped to end the audit's thread at once.
+    /// The audit's thread ends at once when this sender is dropped.
     alive: Option<oneshot::Sender<()>>,
 }
 
 impl Config {
-    /// The settings for a resource: no pointers, and the limits for a real control plane.
+    /// The settings for a resource, without JSON pointers and with the limits for a real control plane.
     pub fn new(api: Api, resource: &str) -> Self {
         Self {
             api,
@@ -385,7 +386,8 @@ impl fmt::Display for Hole {
     }
 }
 
-/// The first list. It is retried for a moment, because a control plane that just started may refuse it.
+/// The first list of the audit. The list is retried for a moment, because a control plane that just started may refuse
+/// it.
 async fn first_list(link: &Link, from_now: bool) -> Result<link::List, Failed> {
     let limit = Instant::now() + START_LIMIT;
     loop {

@@ -65,14 +65,14 @@ pub enum Error {
     /// The address or the certificates cannot be used.
     #[error("start the calls: {problem}")]
     Target {
-        /// The error, and what to write instead.
+        /// The error, with advice for the user.
         problem: String,
     },
     /// A key of the scenario's section has a value that cannot work.
     #[error("api.{key}: {problem}")]
     Config {
         key: &'static str,
-        /// The error, and what to write instead.
+        /// The error, with advice for the user.
         problem: String,
     },
     /// The Deployments could not be created.
@@ -127,7 +127,7 @@ impl Load {
         Ok(Self { engine, shared })
     }
 
-    /// The counts and measurements since the last call. The call is cheap, because recorders are swapped.
+    /// The counts and measurements since the last call of `take`. The call is cheap, because recorders are swapped.
     pub fn take(&self) -> Interval {
         let full = std::mem::take(&mut *self.shared.recorder.lock());
         full.finish(self.shared.paced.take())
@@ -141,7 +141,7 @@ impl Load {
     }
 
     /// Judges all remaining answers after the calls have stopped. The call takes seconds if answers contain unknown
-    /// counts. Take the last interval afterwards.
+    /// counts. Call `take` afterwards for the last interval.
     pub async fn settle(&self) {
         let _ = self.engine.ask(Settle).await;
     }

@@ -7,7 +7,7 @@
 //! Several resources can be churned at once. Each section of the scenario has its own plan, worker and namespaces. From
 //! the second section on, labels and names have a letter after the seed.
 //!
-//! Namespaces are named `lh-<seed>-<k>`. Each is created before its first object and deleted after its last.
+//! Namespaces are named `lh-<seed>-<k>`. Each namespace is created before its first object and deleted after its last.
 
 mod answers;
 pub(crate) mod api;
@@ -60,7 +60,7 @@ pub enum Error {
     Config {
         /// The key, such as `rate` or `mix.delete`.
         key: &'static str,
-        /// The error, and what to write instead.
+        /// The error, with advice for the user.
         problem: String,
     },
     /// One of several sections cannot work.
@@ -73,7 +73,7 @@ pub enum Error {
     /// The sections cannot work together.
     #[error("churn: {problem}")]
     Sections {
-        /// The error, and what to write instead.
+        /// The error, with advice for the user.
         problem: String,
     },
     /// A dry run showed that the control plane would refuse a kind of write.
@@ -86,7 +86,7 @@ pub enum Error {
     /// The API server's address, certificates or token cannot be used.
     #[error("control plane: {problem}")]
     Api {
-        /// The error, and what to write instead.
+        /// The error, with advice for the user.
         problem: String,
     },
     /// The first objects could not be created.

@@ -1,10 +1,10 @@
 //! A few different error texts, so that a count in a report can be understood. Bounded: the first texts are kept.
 
-/// The most texts in an interval.
+/// Maximum number of example texts in an interval.
 const MOST: usize = 5;
-/// The most texts of one kind, so that a frequent error does not hide a rare one.
+/// Maximum number of texts of one kind, so that a frequent error does not hide a rare one.
 const MOST_OF_A_SORT: usize = 2;
-/// The most characters of a text, because texts may quote a subject's answer.
+/// Maximum number of characters of a text, because texts may quote a subject's answer.
 const MOST_CHARS: usize = 400;
 
 /// Different example texts, each with its kind.

@@ -1,8 +1,8 @@
-//! Failed calls: no valid answer came. Owns the classes by which they are counted.
+//! Calls that got no valid answer, and the classes by which such calls are counted.
 
 use std::time::Duration;
 
-/// The most bytes of a body, far more than any requested answer: a patch, or an object of at most 1.5 MiB.
+/// Maximum number of bytes of a body, far more than any requested answer: a patch, or an object of at most 1.5 MiB.
 pub(crate) const MOST_BODY_BYTES: usize = 4 << 20;
 
 /// Why a call got no valid answer.

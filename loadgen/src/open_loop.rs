@@ -1,5 +1,5 @@
 //! The open loop: hands each operation of a plan over at its time, measures its lateness, and ends the plan. Every kind
-//! of load uses it.
+//! of load uses the open loop.
 //!
 //! - *Due times.* A [`Planned`] returns the operations in the order of their times. A pacing thread hands each operation
 //!   over at its time and never waits for the workload: an operation that finds the bounded queue full is dropped and
@@ -9,7 +9,7 @@
 //! - *Lateness.* Every measurement counts from the planned time ([`Moments`]), so a slow server, or a late harness,
 //!   cannot hide the waiting of later operations.
 //! - *The end.* After [`Engine::stop`] no further operation becomes due. Operations that are due are begun, operations
-//!   in flight may end until a deadline, and the workload counts all others.
+//!   in flight may end until a deadline, and the workload counts all other operations.
 //!
 //! The open loop knows nothing about the operations.
 
@@ -28,11 +28,11 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) use clock::Clock;
 pub use steer::Steer;
 
-/// How often the pacing thread checks for a stop. It never sleeps longer.
+/// How often the pacing thread checks for a stop. The thread never sleeps longer.
 const LOOK_UP: Duration = Duration::from_millis(50);
-/// The most operations that are handed over before the workload takes one.
+/// Maximum number of operations that are handed over before the workload takes one.
 const QUEUE: usize = 1024;
-/// The most orders that wait for the workload.
+/// Maximum number of orders that wait for the workload.
 const ORDERS: usize = 16;
 
 /// An operation whose time has come.
@@ -130,8 +130,8 @@ impl<T: 'static> Planned<T> {
         Self::new(Box::new(items), Pace::From(begin))
     }
 
-    /// Starts an operation as soon as fewer than this many are in flight, whatever was planned. Only for benchmarks and
-    /// for finding a capacity.
+    /// Starts an operation as soon as fewer than this many are in flight, whatever time was planned. Only for
+    /// benchmarks and for finding a capacity.
     pub(crate) fn closed_loop(items: impl Iterator<Item = (Duration, T)> + Send + 'static, under_way: usize) -> Self {
         Self::new(Box::new(items), Pace::ClosedLoop(under_way))
     }
@@ -173,7 +173,7 @@ impl<T: 'static> Planned<T> {
         }
     }
 
-    /// Ends the plan.
+    /// Ends the plan: no further operation becomes due.
     pub(crate) fn close(&mut self) {
         self.next = None;
         self.items = Box::new(std::iter::empty());
@@ -257,8 +257,8 @@ fn pace<T: 'static>(
     }
 }
 
-/// How the operations of a plan are processed. A workload has its own thread and runtime, and owns all its state. Its
-/// requests are tasks that report their results.
+/// How the operations of a plan are processed. A workload has its own thread and runtime, and owns all its state. The
+/// workload's requests are tasks that report their results.
 pub(crate) trait Workload: Send + 'static {
     type Operation: Send + 'static;
     /// The type of orders that the handle of the workload sends.
@@ -279,7 +279,7 @@ pub(crate) trait Workload: Send + 'static {
     /// Carries out an order of the handle.
     fn obey(&mut self, order: Self::Order) -> impl Future<Output = ()>;
 
-    /// Checks states that cause no event.
+    /// Checks states of the workload that cause no event.
     fn tick(&mut self) {}
 
     /// Called at the end of the plan: waiting operations need not be begun.
@@ -290,7 +290,7 @@ pub(crate) trait Workload: Send + 'static {
         std::future::ready(())
     }
 
-    /// Cleans up after the stop.
+    /// Cleans up after the workload was stopped.
     fn stopped(&mut self) -> impl Future<Output = ()> {
         std::future::ready(())
     }
@@ -310,7 +310,7 @@ pub(crate) struct Engine<W: Workload> {
     counts: Arc<Counts>,
     orders: mpsc::Sender<Order<W::Order>>,
     thread: Option<JoinHandle<()>>,
-    /// Dropped to end the thread.
+    /// The workload's thread ends when this sender is dropped.
     alive: Option<oneshot::Sender<()>>,
 }
 

@@ -1,7 +1,7 @@
 //! Independent random streams that come from a run's seed.
 //!
-//! Each user of random numbers names its stream, so that an additional draw in one stream does not change others. Owns
-//! no state.
+//! Each user of random numbers names its stream, so that an additional draw in one stream does not change other
+//! streams. Owns no state.
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;

@@ -1,4 +1,4 @@
-//! [`Size`]: the size of objects. Pure; owns the distribution, not the contents.
+//! [`Size`]: the size of objects. Owns the distribution of sizes, not the contents of objects. Pure: no I/O.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;

@@ -1,7 +1,7 @@
 //! HTTP over TLS for the generators: single connections and connection pools, with deadlines and size limits.
 //!
 //! A general client with a pool would queue calls for its connections and hide that waiting time. This module does not
-//! know the contents of requests. It knows their server and protocol, and the class of a failed exchange.
+//! know the contents of requests. This module knows the server, the protocol, and the class of a failed exchange.
 
 mod endpoint;
 mod exchange;

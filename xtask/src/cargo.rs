@@ -14,12 +14,12 @@ const PROGRAMS: [&str; 2] = ["--bin=longhaul", "--bin=longhaul-service"];
 const EXAMPLE: &str = "example-watcher";
 /// The Cargo profile for a quick first verdict (Cargo.toml, decision 023).
 const PROFILE: &str = "soak";
-/// The features of the service as it is released and tested. Without them the service is lean.
+/// The features of the service as it is released and tested. Without them, Cargo builds the lean service.
 pub(crate) const FULL: &str = "--features=service/full";
-/// The features of test programs: everything, and planted bugs.
+/// The features of the programs that tests run: all features, and planted bugs.
 pub(crate) const PLANTED_FEATURES: &str =
     "--features=service/full,service-seed/planted-bugs,example-watcher/planted-bugs";
-/// The programs with planted bugs. They have separate names, so they never replace the clean programs.
+/// The programs with planted bugs. The programs have separate names, so they never replace the clean programs.
 pub(crate) const PLANTED_PROGRAMS: [&str; 4] = [
     "--package=service-planted",
     "--features=service/full,example-watcher/planted-bugs",

@@ -9,8 +9,8 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::{cargo, soak};
 
 const BUILD: [&str; 5] = ["build", "--release", "--package=service", "--bin=longhaul-service", "--quiet"];
-/// The service's manifest. Its feature `full` is that of releases; older revisions lack the feature and contain
-/// everything.
+/// The service's manifest. Releases are built with its feature `full`. Older revisions lack the feature, and their
+/// service contains everything.
 const MANIFEST: &str = "service/Cargo.toml";
 const FULL: &str = "full";
 const PROGRAM: &str = "longhaul-service";

@@ -1,5 +1,5 @@
-//! Runs `cargo test` if cargo-nextest is missing. `cargo test` neither ends a test that hangs nor lists skipped tests,
-//! so this module does both.
+//! Runs `cargo test` if cargo-nextest is missing. This module ends a test that hangs and lists skipped tests, because
+//! `cargo test` does neither.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -16,7 +16,7 @@ use crate::skipped::Missing;
 /// takes three minutes, and so does a build.
 const SILENCE: Duration = Duration::from_mins(10);
 
-/// Runs the tests and shows their output. If nothing is printed for too long, all their processes are ended.
+/// Runs the tests and shows their output. If the tests print nothing for too long, all their processes are ended.
 pub(crate) fn run(tests: &mut Command) -> Result<()> {
     run_until(tests.arg("--show-output"), SILENCE)
 }
@@ -45,7 +45,7 @@ fn run_until(tests: &mut Command, silence: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Shows the lines of the tests and collects the skipped tests; `None` if nothing was printed for too long.
+/// Shows the lines of the tests and collects the skipped tests; `None` if the tests printed nothing for too long.
 fn follow(child: &mut Child, silence: Duration) -> Option<Missing> {
     let (lines, heard) = mpsc::sync_channel(64);
     let output = child.stdout.take();

@@ -1,7 +1,7 @@
 //! The summary at the end of a test run: its duration, the slowest tests, tests that passed at a second try, and tests
 //! that a missing program skipped. A skipped test must not look like a passed test.
 //!
-//! Reads nextest's JUnit file as text, because nextest writes one element a line, or the output of `cargo test`. A
+//! Reads the output of `cargo test`, or nextest's JUnit file as text, because nextest writes one element a line. A
 //! misread line only makes the summary wrong, not the verdict.
 
 use std::collections::{BTreeMap, BTreeSet};

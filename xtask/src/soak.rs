@@ -22,7 +22,7 @@ pub(crate) fn longhaul(command: Option<&str>, arguments: Vec<String>) -> Result<
 /// The features of the service in every soak: the lean service, and the memory allocator of releases, because runs
 /// judge memory.
 const LEAN: [&str; 3] = ["admission", "packages", "jemalloc"];
-/// Texts in a scenario, each with the feature of the service that it needs.
+/// Texts that a scenario may contain, each with the feature of the service that it needs.
 const ASKED_BY: [(&str, &str); 7] = [
     ("signed: true", "verify"),
     ("validators:", "validator"),
@@ -33,11 +33,11 @@ const ASKED_BY: [(&str, &str); 7] = [
     ("api:", "certs-dev"),
     ("ownCertificates:", "own-certificates"),
 ];
-/// Texts in a scenario that names a subject or a configuration in another file.
+/// Texts in a scenario that names its subject or its configuration in another file.
 const ELSEWHERE: [&str; 4] = ["config:", "deployment:", "command:", "programs:"];
 
-/// The features of the service for a command. Only for `soak` with a scenario of the library, or without arguments,
-/// they are those of the scenario. Every other command gets all features.
+/// The features of the service for a command. A soak of a library scenario gets the features that the scenario needs.
+/// Every other command gets all features.
 fn features(arguments: &[String]) -> String {
     let scenario = match arguments {
         [soak] if soak == "soak" => Some("smoke"),
@@ -75,8 +75,8 @@ fn plays_planted(arguments: &[String]) -> bool {
     }
 }
 
-/// Environment variables that `.cargo/config.toml` sets for the C code of this workspace's first build. Cargo also
-/// passes them to the programs that it runs.
+/// Environment variables that `.cargo/config.toml` sets for the C code in builds of this workspace. Cargo also passes
+/// the variables to the programs that it runs.
 const FOR_OUR_BUILD: [(&str, &str); 3] = [
     ("CFLAGS", "-g0"),
     ("MAKEFLAGS", "-- STATIC_LIBS=lib/libjemalloc_pic.a C_SYMS="),

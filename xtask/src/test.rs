@@ -14,7 +14,8 @@ const SIDE_BY_SIDE: usize = 4;
 /// The nextest profile of slow tests. Other programs on the machine may disturb a soak of seconds, so a failed test
 /// runs once more after twenty seconds, and the summary reports it (decision 064).
 const SECOND_TRY: &str = "--profile=slow";
-/// The path of the JUnit file in `.config/nextest.toml`. It is below the workspace, whatever Cargo's output folder is.
+/// The path of the JUnit file in `.config/nextest.toml`. The path is below the workspace, whatever Cargo's output
+/// folder is.
 const JUNIT: &str = "target/nextest/default/junit.xml";
 const JUNIT_SLOW: &str = "target/nextest/slow/junit.xml";
 /// The variable that, if it is 0, prevents nextest from starting itself a second time for each test. The second process
@@ -74,7 +75,7 @@ impl Arguments {
 }
 
 /// Runs the tests of the workspace with cargo-nextest, which is faster, or with `cargo test` if cargo-nextest is not
-/// installed. Both end a test that hangs.
+/// installed. A test that hangs is ended in both cases.
 ///
 /// All crates are built once as one workspace with one set of features, including planted bugs. A smaller selection
 /// would change features of crates and build them again. A planted bug that is not switched on has no effect. The lints
@@ -144,7 +145,7 @@ mod tests {
         }
     }
 
-    /// Whether rustdoc would run an example of this text.
+    /// Whether the text contains an example that rustdoc would run.
     fn has_example(text: &str) -> bool {
         let mut inside = false;
         text.lines().map(str::trim_start).any(|line| {

@@ -19,7 +19,7 @@ struct Crate {
     owns: &'static str,
     /// The crates of the workspace on which the crate may depend.
     uses: &'static [&'static str],
-    /// Further crates on which its tests, benchmarks and examples may depend.
+    /// Further crates on which the crate's tests, benchmarks and examples may depend.
     tests: &'static [&'static str],
 }
 
@@ -32,7 +32,7 @@ const fn one(
     Crate { name, owns, uses, tests }
 }
 
-/// All crates, top first. A crate depends only on crates in later lines.
+/// All crates of the workspace, top first. A crate depends only on crates in later lines.
 #[rustfmt::skip]
 const CRATES: &[Crate] = &[
     one("xtask", "builds what is needed, then becomes `longhaul`", &[], &[]),
@@ -145,7 +145,7 @@ const APART: &[(&str, &str, &[&str])] = &[
 
 /// The path of the file with both lists.
 const FILE: &str = "xtask/tests/arrows.txt";
-/// Most columns of the list of modules.
+/// Maximum number of columns of the list of modules.
 const COLUMNS: usize = 150;
 /// The environment variable with which the test writes the file.
 const REDRAW: &str = "LONGHAUL_REDRAW";
@@ -339,7 +339,8 @@ fn named(text: &str) -> Vec<Name> {
     found
 }
 
-/// Reads the path at `at`, which may end with several paths in braces; returns the position after it.
+/// Reads the path at the position `at`, which may end with several paths in braces; returns the position after the
+/// path.
 fn read_path(words: &[&str], mut at: usize, before: &[String], found: &mut Vec<Name>) -> usize {
     let mut path = before.to_vec();
     // `::name` is a crate, even if a module has its name.
@@ -391,7 +392,7 @@ fn owner(all: &Modules, module: &[String], path: &[String], steps: usize) -> Opt
     Some(origin.unwrap_or(at))
 }
 
-/// The dependencies between modules: from, and to.
+/// The dependencies between modules, as pairs: the module that uses, and the used module.
 fn arrows(all: &Modules) -> BTreeSet<(&Name, Name)> {
     let mut found = BTreeSet::new();
     for (module, path) in all.iter().flat_map(|(module, paths)| paths.iter().map(move |path| (module, path))) {

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Most words of a sentence in a document.
+/// Maximum number of words of a sentence in a document.
 const WORDS_MAX: usize = 35;
-/// Most columns of a line in a document. Table rows and code blocks have no limit.
+/// Maximum number of columns of a line in a document. Table rows and code blocks have no limit.
 const COLUMNS_MAX: usize = 140;
 /// First words of a doc line that begin a clause instead of a noun.
 const BEGINNINGS: [&str; 5] = ["What", "Who", "Whoever", "That", "It"];
@@ -60,7 +60,7 @@ struct Finding {
     line: usize,
     /// The number of words, columns or occurrences. A larger number is worse.
     size: usize,
-    /// The beginning of the text.
+    /// The beginning of the hard-to-read text.
     text: String,
 }
 

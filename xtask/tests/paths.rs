@@ -1,10 +1,10 @@
-//! The paths in ARCHITECTURE.md and in the page of attacks: each of them must exist.
+//! Tests that every path in ARCHITECTURE.md and in docs/measured/attacks.md exists.
 use std::path::Path;
 
-/// The pages, each with a path that it names.
+/// The documents to check, each with a path that it names.
 const PAGES: [(&str, &str); 2] =
     [("ARCHITECTURE.md", "xtask/tests/arrows.rs"), ("docs/measured/attacks.md", "service/tests/it/memory.rs")];
-/// The folder of names without a crate, as the page says.
+/// The folder of the paths that docs/measured/attacks.md writes without a crate.
 const BELOW: &str = "scenarios/src";
 /// File extensions by which a name without a folder counts as a file.
 const ENDINGS: [&str; 7] = [".rs", ".md", ".yaml", ".json", ".jsonl", ".toml", ".html"];

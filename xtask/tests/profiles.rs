@@ -2,8 +2,8 @@
 //! for a crate of this workspace.
 //!
 //! The test reads the optimization levels and does not measure their effect. Counting instructions needs a release
-//! build, which no test makes. A mock crate at level 1 costs less than the tolerance that such a count would need for
-//! other compilers (decision 023). Reading takes no time and finds every exception.
+//! build, which no test makes. A mock crate at optimization level 1 costs less than the tolerance that such a count
+//! would need for other compilers (decision 023). Reading the manifest takes no time and finds every exception.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -13,7 +13,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// The most third-party packages with other levels. A longer list would not be reviewed.
+/// Maximum number of third-party packages with other optimization levels. A longer list would not be reviewed.
 const EXCEPTIONS_MAX: usize = 10;
 const PROFILE: &str = "profile.release";
 

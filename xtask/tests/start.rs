@@ -1,8 +1,8 @@
-//! Tests of the documents that a new user reads first: they are short, and begin with the download.
+//! Tests of the documents that a new user reads first: the documents are short, and begin with the download.
 
 use std::path::{Path, PathBuf};
 
-/// The most words of README.md, including commands.
+/// Maximum number of words of README.md, including commands.
 const README_WORDS_MAX: usize = 800;
 const START_WORDS_MAX: usize = 300;
 

@@ -1,4 +1,5 @@
-//! Ends and removes what longhaul provably made: processes are recognised by identity, folders by a mark.
+//! Ends processes and removes folders that longhaul provably made: a process is recognised by its identity, a folder by
+//! a mark.
 
 use std::fmt;
 use std::fs;
@@ -14,9 +15,11 @@ use crate::state::{self, Entry, Outside, Process, Purpose};
 use super::status::{Cluster, Health, status};
 use super::{DEFAULT_NAME, Error, KIND_NAME, NODE_NAME};
 
-/// The time that a process has to end. kube-apiserver waits for open watches, and a longer wait does not help.
+/// The time that a process has to end after SIGTERM. kube-apiserver waits for open watches, and a longer wait does not
+/// help.
 const TERM_LIMIT: Duration = Duration::from_secs(10);
-/// The time that a killed process has to disappear. It takes long only if the kernel still writes for the process.
+/// The time that a killed process has to disappear. A killed process stays longer only if the kernel still writes for
+/// it.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -32,7 +35,7 @@ pub struct Down {
 }
 
 impl Down {
-    /// Whether everything was removed that should be removed.
+    /// Whether no folder had to be left alone.
     pub fn is_complete(&self) -> bool {
         self.left.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The existing control planes, and remains of killed commands and runs. This module changes nothing.
+//! Reads the existing control planes, and the remains of killed commands and runs. This module changes nothing.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -24,9 +24,9 @@ pub struct Cluster {
     pub url: Option<String>,
     /// The path of the administrator's kubeconfig; `None` until the API server was ready.
     pub kubeconfig: Option<PathBuf>,
-    /// The time of its start as RFC 3339; `None` if its entry cannot be read.
+    /// The start time of the control plane as RFC 3339; `None` if its entry in the state directory cannot be read.
     pub started_at: Option<String>,
-    /// The folder of keys, data and logs. If the entry cannot be read, the folder of the entry.
+    /// The folder of keys, data and logs. If the entry cannot be read, the entry's own folder in the state directory.
     pub directory: PathBuf,
     /// The processes of the control plane that still run.
     pub alive: Vec<Process>,
@@ -36,7 +36,7 @@ pub struct Cluster {
 /// The state of a control plane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
-    /// All its processes run.
+    /// All processes of the control plane run.
     Running,
     /// The process with this id is starting the control plane.
     Starting { pid: u32 },
@@ -57,7 +57,7 @@ pub enum Health {
         /// Number of the control plane's processes that still run.
         alive: usize,
     },
-    /// The entry cannot be read, so longhaul cannot prove that it made the processes and files.
+    /// The control plane's entry cannot be read, so longhaul cannot prove that it made the processes and files.
     Unreadable { problem: String },
 }
 
@@ -99,8 +99,8 @@ fn look(found: Found) -> Cluster {
     }
 }
 
-/// The processes that still run: registered ones, and ones that were started but not registered yet. Those are
-/// recognised by arguments that name the control plane's own private files.
+/// The processes of the control plane that still run. A process that is not registered yet is recognised by arguments
+/// that name the control plane's private files.
 fn alive(entry: &Entry) -> Vec<Process> {
     let mut alive: Vec<Process> = entry.processes.iter().filter(|each| each.identity.is_alive()).cloned().collect();
     if state::is_ours(entry) {

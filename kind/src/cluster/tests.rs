@@ -1,4 +1,4 @@
-//! Tests of remains without real programs: processes that sleep, and entries as a killed command would leave them.
+//! Tests of what killed commands leave. Sleeping processes and hand-written entries replace the real control planes.
 
 use std::process::{Child, Command, Stdio};
 

@@ -1,4 +1,4 @@
-//! The configuration of a cluster, in kind's format (`kind.x-k8s.io/v1alpha4`). Pure.
+//! The configuration of a cluster, in kind's format (`kind.x-k8s.io/v1alpha4`). Pure: no I/O.
 
 use std::fmt::Write as _;
 

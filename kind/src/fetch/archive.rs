@@ -1,4 +1,4 @@
-//! Unpacks one program from a `.tar.gz`. Only that entry is read, up to its size limit.
+//! Unpacks one program from a `.tar.gz`. Only the entry of the program is unpacked, up to the program's size limit.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -8,7 +8,7 @@ use flate2::read::GzDecoder;
 
 use super::{Error, Partial, failed};
 
-/// The most entries that are read; etcd's archive has about twenty.
+/// Maximum number of archive entries that are read; etcd's archive has about twenty.
 const ENTRIES_MAX: usize = 10_000;
 const CHUNK_BYTES: usize = 64 << 10;
 

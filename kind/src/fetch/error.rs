@@ -1,4 +1,4 @@
-//! Errors of a fetch, with advice for the user. Owns only the texts.
+//! Errors of downloading a control plane's programs, with advice for the user. Owns only the texts.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ pub enum Error {
     /// No official programs exist for this machine.
     #[error("there are no official programs for {os} on {arch}: build them, or use a machine with Linux")]
     Platform { os: &'static str, arch: &'static str },
-    /// The URL is not allowed.
+    /// The URL of a download or of a redirect is not allowed.
     #[error("failed to use the address `{url}`: {problem}")]
     Url { url: String, problem: String },
     /// No trusted certificates were found.
@@ -21,7 +21,7 @@ pub enum Error {
         /// Why the certificates could not be used.
         problem: String,
     },
-    /// The server has no such file.
+    /// The server has no file at this URL.
     #[error("there is no {url}: is the version right?")]
     NotFound { url: String },
     /// The transfer of the file failed.

@@ -155,7 +155,7 @@ fn files(platform: &str) -> Files {
     files
 }
 
-/// The names in the folder, including hidden files.
+/// The names of the files in the folder, including hidden files.
 fn listing(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();

@@ -44,7 +44,7 @@ pub(super) async fn take_away_the_dead(tool: &Tool, own: &Labelled) -> Result<()
 struct Owner {
     /// The process of the run, as long as the run's own namespace exists.
     who: Option<Identity>,
-    /// Whether all its namespaces are being deleted: another process has then started to remove the run's objects.
+    /// Whether all its namespaces are being deleted, because another process has started to remove the run's objects.
     is_going: bool,
 }
 

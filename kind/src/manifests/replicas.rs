@@ -1,13 +1,14 @@
-//! The manifests of the API over Deployments. They are a separate kustomization, because a user of reviews may not want
-//! them.
+//! The manifests of the API over Deployments. These manifests are a separate kustomization, because a user of the
+//! webhook may not want them.
 //!
-//! Owns the files of three folders below `kind/manifests/`. A run applies none of these files as they are.
+//! Owns the files of three folders below `kind/manifests/`. A run applies none of these files unchanged.
 
 use serde_json::{Value, json};
 
 use super::{Error, objects};
 
-/// The files of the folder that can be applied alone: name and text, in the order in which they are applied.
+/// Name and text of the files in `manifests/replicas/` that can be applied alone, in the order in which they are
+/// applied.
 pub const REPLICAS: [(&str, &str); 6] = [
     ("namespace.yaml", include_str!("../../manifests/replicas/namespace.yaml")),
     ("rbac.yaml", include_str!("../../manifests/replicas/rbac.yaml")),

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::{Error, NAMESPACE, RBAC, objects};
 
-/// Namespace and name of the service account of a process that runs all roles. It is the watcher's account, which has
+/// Namespace and name of the service account of a process that runs all roles. The account is the watcher's, which has
 /// the most rights.
 pub const ALL_ROLES_ACCOUNT: (&str, &str) = ("longhaul-system", "longhaul-watch");
-/// The account whose rights that process gets in addition.
+/// The account whose rights the process with all roles gets in addition.
 const WEBHOOK_ACCOUNT: &str = "longhaul-webhook";
 
 /// Namespace, accounts, roles and bindings, in the order in which they are applied. Every binding of the webhook's

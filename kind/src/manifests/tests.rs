@@ -1,4 +1,4 @@
-//! Tests that the manifests agree with each other, because a cluster does not report contradictions.
+//! Tests that the manifests agree with each other, because a cluster does not report contradictions between them.
 
 use std::collections::BTreeSet;
 

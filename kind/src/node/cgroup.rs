@@ -31,7 +31,7 @@ pub(super) struct Groups {
     kept: bool,
 }
 
-/// The name of a node's groups.
+/// The name of a node's cgroups.
 pub(super) fn name(id: &str) -> String {
     format!("{PREFIX}{}", &id[..id.len().min(12)])
 }
@@ -60,7 +60,7 @@ fn parse(mounts: &str) -> Vec<Hierarchy> {
     mounts.lines().filter_map(hierarchy).filter(|one| one.path.starts_with("/sys/fs/cgroup")).collect()
 }
 
-/// Whether groups made here would have this controller.
+/// Whether cgroups that longhaul makes would have this controller.
 pub(super) fn has(hierarchies: &[Hierarchy], controller: &str) -> bool {
     hierarchies.iter().any(|one| match &one.controllers {
         Some(names) => names.iter().any(|name| name == controller),
@@ -78,7 +78,7 @@ pub(super) fn mend(hierarchies: &[Hierarchy], controller: &str) -> String {
     }
 }
 
-/// Makes the groups. A process joins a group through its file in `open`.
+/// Makes a node's groups, and opens their files `cgroup.procs`, by which a process joins a group.
 pub(super) fn make(hierarchies: &[Hierarchy], name: &str) -> io::Result<(Groups, Vec<File>)> {
     let groups = Groups { name: name.to_owned(), kept: false };
     let mut joins = Vec::new();
@@ -96,8 +96,8 @@ pub(super) fn make(hierarchies: &[Hierarchy], name: &str) -> io::Result<(Groups,
     Ok((groups, joins))
 }
 
-/// Moves the process that waits for the node's first process into a group of its own. Version 2 does not allow a group
-/// that contains both processes and groups with controllers. The first process does the same for itself.
+/// Moves the process that waits for the node's first process into a group of its own. cgroups version 2 does not allow
+/// a group that contains both processes and groups with controllers. The first process moves itself in the same way.
 pub(super) fn part(hierarchies: &[Hierarchy], name: &str, pid: u32) -> io::Result<()> {
     for hierarchy in hierarchies.iter().filter(|one| one.controllers.is_none()) {
         let outer = hierarchy.path.join(name).join("outer");
@@ -107,8 +107,8 @@ pub(super) fn part(hierarchies: &[Hierarchy], name: &str, pid: u32) -> io::Resul
     Ok(())
 }
 
-/// Waits until the groups of this name contain no process, and removes them. Fails if a process still runs after some
-/// time.
+/// Waits until the groups of this name contain no process, and removes them. Fails if a process still runs after
+/// [`GONE_WITHIN`].
 pub(super) fn remove(name: &str) -> io::Result<()> {
     if !name.starts_with(PREFIX) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no group of ours"));
@@ -150,7 +150,7 @@ impl Groups {
         &self.name
     }
 
-    /// Leaves the groups in place.
+    /// Leaves the node's groups in place when the value is dropped.
     pub(super) fn keep(mut self) {
         self.kept = true;
     }

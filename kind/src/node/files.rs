@@ -25,7 +25,7 @@ pub(super) const BRINGER: &str = "longhaul:node";
 /// The path of containerd's socket in the node.
 pub(super) const SOCKET: &str = "/run/containerd/containerd.sock";
 
-/// All users in addition to the configured users.
+/// The users of the node's programs and of longhaul, in addition to the configured users.
 pub(super) fn users() -> Vec<User> {
     let user = |name: &str, groups: &[&str]| User {
         name: name.to_owned(),
@@ -115,7 +115,7 @@ pub(super) fn write(files: &Files, found: &Found, link: Link, config: &Config) -
     Ok(all)
 }
 
-/// The path of the CNI configuration. It has its own folder, because containerd reads all files of that folder.
+/// The path of the CNI configuration. The file has its own folder, because containerd reads every file in the folder.
 const CNI: &str = "cni/10-bridge.conflist";
 
 fn component(name: &str, program: PathBuf, late: bool, arguments: &[String]) -> Component {

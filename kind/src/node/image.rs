@@ -151,8 +151,8 @@ pub(super) fn pause() -> Option<Image> {
     Some(Image { name: PAUSE.to_owned(), files: vec![file], entrypoint: vec!["/pause".to_owned()], user: 0 })
 }
 
-/// A program that waits for SIGTERM or SIGINT and then ends. The kernel reaps its orphans. Its sixty instructions are
-/// assembled by hand, because the machine may have no compiler.
+/// A program that waits for SIGTERM or SIGINT and then ends. The program ignores SIGCHLD, so the kernel reaps orphaned
+/// processes. The sixty instructions of the program are assembled by hand, because the machine may have no compiler.
 pub(super) fn pause_program() -> Option<Vec<u8>> {
     if std::env::consts::ARCH != "x86_64" {
         return None;

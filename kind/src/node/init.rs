@@ -1,8 +1,9 @@
 //! The first process of a node, in the node's namespaces: makes mounts and the network, and starts the programs. A
 //! program that ends is started again.
 //!
-//! Owns everything that this process does. Its instructions are in two files: one is written before it starts, the
-//! other when the node has its address. All processes of the node are its descendants, so the kernel ends them with it.
+//! Owns everything that this process does. The process reads its instructions from two files: one is written before it
+//! starts, the other when the node has its address. All processes of the node are descendants of the first process, so
+//! the kernel ends them with it.
 
 use std::convert::Infallible;
 use std::fs::{self, OpenOptions};
@@ -33,7 +34,8 @@ pub(super) const VAR: &str = "var";
 /// The pause between the end of a program and its next start, as in Kubernetes' systemd units.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// The time that this process waits for its instructions. Its parent writes them within a second or two, or has ended.
+/// The time that this process waits for its instructions. The parent process writes the instructions within a second or
+/// two, or has ended.
 const PLAN_WITHIN: Duration = Duration::from_mins(1);
 /// Settings of the whole machine that the kubelet insists on writing. The node gets its own files for them.
 const SETTINGS: [&str; 6] = [
@@ -122,8 +124,8 @@ fn mounts(directory: &Path, ground: &Ground) -> io::Result<()> {
     Ok(())
 }
 
-/// Moves this process into a lower group of a version 2 hierarchy, so that other groups beside that one can have all
-/// controllers.
+/// Moves this process into a lower group of a version 2 hierarchy, so that the groups of the kubelet beside it can have
+/// all controllers.
 fn unified(path: &Path) -> io::Result<()> {
     let controllers = fs::read_to_string(path.join("cgroup.controllers"))?;
     let enable: Vec<String> = controllers.split_whitespace().map(|name| format!("+{name}")).collect();
@@ -151,7 +153,7 @@ fn network(plan: &Plan) -> io::Result<()> {
 struct Running<'a> {
     component: &'a Component,
     pid: Option<u32>,
-    /// The earliest time of its next start.
+    /// The earliest time of the program's next start.
     due: Instant,
 }
 

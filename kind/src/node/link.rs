@@ -1,6 +1,6 @@
 //! The one network link between a node and the machine, and the addresses on it.
 //!
-//! Owns the search for an unused block of addresses, and claiming it. The link ends with the node's namespace.
+//! Finds and claims an unused block of addresses. The link disappears with the node's network namespace.
 
 use std::net::Ipv4Addr;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! The requirements of a node on the machine. All requirements are checked before anything starts.
 //!
-//! Owns the list of requirements, and advice for each. It changes nothing.
+//! Owns the list of requirements, and advice for each requirement. This module changes nothing on the machine.
 
 use std::ffi::OsStr;
 use std::fmt;

@@ -12,13 +12,13 @@ use super::cgroup::Hierarchy;
 /// service classes").
 const KUBEPODS: &str = "kubepods";
 const CLASSES: [&str; 3] = ["", "burstable", "besteffort"];
-/// The program that holds the namespaces of a Pod. It is no program of the Pod's containers.
+/// The program that holds the namespaces of a Pod. The program belongs to no container of the Pod.
 const PAUSE: &str = "pause";
 
-/// Most groups that are searched for one Pod. A machine with more groups is searched only partly.
+/// Maximum number of cgroups that are searched for one Pod. A machine with more cgroups is searched only partly.
 const FOLDERS_MAX: usize = 20_000;
-/// The greatest depth of a Pod's group: below the groups of a container engine, a node's container, the kubelet, and a
-/// class.
+/// The greatest depth of a Pod's cgroup, which is below the cgroups of a container engine, a node's container, the
+/// kubelet, and a class of Pods.
 const DEPTH_MAX: usize = 12;
 
 /// Where the processes of Pods are searched.
@@ -42,7 +42,8 @@ impl Pods {
         Self { root, anywhere: true }
     }
 
-    /// A hierarchy that the kubelet uses. If the machine has version 1, its version 2 hierarchy contains no Pods.
+    /// A hierarchy that the kubelet uses. If the machine has a version 1 hierarchy, its version 2 hierarchy contains no
+    /// Pods.
     fn hierarchy(hierarchies: &[Hierarchy]) -> Option<&Hierarchy> {
         let counts =
             |one: &&Hierarchy| one.controllers.as_ref().is_some_and(|names| names.iter().any(|it| it == "pids"));

@@ -1,7 +1,6 @@
 //! Lower limits of memory and CPU for the containers of a Pod, set in their cgroups.
 //!
-//! Owns setting the limits, and restoring the earlier ones. The kubelet does not check the cgroup of a running
-//! container.
+//! Sets the limits, and restores the earlier limits. The kubelet does not check the cgroup of a running container.
 
 use std::fs;
 use std::io;
@@ -13,7 +12,7 @@ use super::cgroup::{self, Hierarchy};
 const PERIOD_US: u64 = 100_000;
 /// The size of a memory page in bytes on every machine that runs a node.
 const PAGE: u64 = 4096;
-/// How often a memory limit is tried that is below the memory which the kernel can free.
+/// How often a memory limit is raised and tried again, if the container uses more memory than the kernel can free.
 const ATTEMPTS: u64 = 64;
 
 /// The limits of a container.
@@ -32,7 +31,7 @@ pub struct Pressed {
     pub container: String,
     file: PathBuf,
     before: String,
-    /// A description of the change.
+    /// A description of the change for people.
     pub told: String,
 }
 
@@ -111,8 +110,8 @@ fn set(container: &str, file: PathBuf, text: &str, told: String) -> io::Result<O
     Ok(Some(Pressed { container: container.to_owned(), file, before, told }))
 }
 
-/// Sets a memory limit. cgroups version 1 refuses a limit below the memory that cannot be freed (`EBUSY`). The limit is
-/// then the lowest that the kernel accepts, so that the next page exceeds it.
+/// Sets a memory limit. cgroups version 1 refuses a limit below the memory that cannot be freed (`EBUSY`). In that
+/// case, the lowest limit is set that the kernel accepts, so that the next page exceeds it.
 fn memory(container: &str, file: &Path, usage: &Path, bytes: u64) -> io::Result<Option<Pressed>> {
     let before = match fs::read_to_string(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

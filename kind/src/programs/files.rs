@@ -56,7 +56,7 @@ impl User {
     }
 }
 
-/// The settings in which control planes differ.
+/// The settings in which the files of control planes differ.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     /// The name of the control plane's certificate authority.
@@ -221,7 +221,7 @@ impl Drop for Files {
 }
 
 impl std::fmt::Debug for Files {
-    /// Leaves the tokens out.
+    /// Formats the value without its tokens.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Files").field("directory", &self.directory).finish_non_exhaustive()
     }

@@ -1,9 +1,9 @@
 //! A child process that ends at the latest with its owner, unless the owner releases it.
 //!
 //! Owns start, watch and end of the child. Each child has its own keeper thread. The kernel's parent-death signal is
-//! sent when the *thread* that forked ends, and threads of an async runtime come and go. A thread can also reap the
-//! child whatever the runtime does. The child leads its own process group, so that its children are ended too, and an
-//! interrupt at the terminal reaches only the harness.
+//! sent when the *thread* that forked ends, and threads of an async runtime come and go. A keeper thread also reaps the
+//! child if the async runtime is busy. The child leads its own process group, so that its children are ended too, and
+//! an interrupt at the terminal reaches only the harness.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -24,7 +24,7 @@ use super::{Error, LOG_LINES};
 /// How often the keeper thread checks whether the child has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// When a child process ends.
+/// Determines when a child process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lifetime {
     /// The child ends with its owner, even if the owner is killed.
@@ -37,7 +37,7 @@ pub(crate) enum Lifetime {
 /// A command to the keeper thread.
 #[derive(Debug)]
 enum Order {
-    /// End the child; it may take this long before it is killed.
+    /// End the child, and kill it if it still runs after this time.
     End(Duration),
     /// Leave the child running.
     Release,
@@ -207,7 +207,7 @@ fn lead_a_session(command: &mut Command) {
     unsafe { command.pre_exec(ask) };
 }
 
-/// Does nothing: other systems lack such a signal, so a killed harness leaves its children running.
+/// Does nothing: systems other than Linux lack such a signal, so a killed harness leaves its children running.
 #[cfg(not(target_os = "linux"))]
 fn die_with_parent(_command: &mut Command) {}
 

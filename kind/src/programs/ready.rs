@@ -1,7 +1,7 @@
 //! Waiting until the programs of a control plane answer.
 //!
-//! Owns the requests and their deadlines. If a program ends meanwhile, the error comes at once, with the last lines of
-//! the program's output.
+//! Owns the requests and their deadlines. If a program ends before it is ready, the error comes at once, with the last
+//! lines of the program's output.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use tokio_rustls::TlsConnector;
 use super::Error;
 use super::process::Process;
 
-/// How often a program is asked: often enough to lose little time, rarely enough to cost little.
+/// The time between two readiness requests: short enough to lose little time, long enough to cost little.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 /// The deadline of one request, from connecting to the last byte of the answer.
 const QUESTION_DEADLINE: Duration = Duration::from_secs(5);
-/// The most bytes of an answer; that of `/readyz?verbose` has a few KiB.
+/// Maximum size of an answer in bytes; the answer of `/readyz?verbose` has a few KiB.
 const ANSWER_BYTES_MAX: usize = 256 << 10;
 
 /// Why a program did not count as ready at the last request.
@@ -134,7 +134,7 @@ pub(crate) async fn apiserver(
     until(process, deadline, patience, ask).await
 }
 
-/// Polls until the program gives a good answer, the program ends, or the time is over.
+/// Polls until the program gives a good answer, the program ends, or the time limit is reached.
 async fn until<T>(
     process: &Process,
     deadline: Instant,

@@ -1,7 +1,7 @@
 //! The identity of a process: tells whether a process id still belongs to the same process.
 //!
-//! Identities come from Linux's `/proc` (proc(5)). On other systems processes cannot be identified, so none is ever
-//! ended.
+//! Identities come from Linux's `/proc` (proc(5)). On other systems processes cannot be identified, so no process is
+//! ever ended.
 
 use std::fs;
 use std::io;
@@ -33,7 +33,7 @@ pub struct Identity {
 #[derive(Debug)]
 pub(crate) struct Handle(std::os::fd::OwnedFd);
 
-/// A handle on this system, where none can be made.
+/// A type without values, because processes cannot be identified on this system.
 #[cfg(not(target_os = "linux"))]
 #[derive(Debug)]
 pub(crate) enum Handle {}

@@ -1,5 +1,5 @@
-//! Tests of entries on disk: they are found again, never mistaken for another owner's, and removed unless they are
-//! kept.
+//! Tests that entries on disk are found again, are never mistaken for those of another process, and are removed unless
+//! they are kept.
 
 use std::os::unix::fs::PermissionsExt as _;
 

@@ -1,4 +1,5 @@
-//! Checks an answer as kube-apiserver does before it accepts an answer. Pure; the rules are in `go_rules::admission`.
+//! Checks an answer as kube-apiserver does before it accepts an answer. Pure, without I/O; the rules are in
+//! `go_rules::admission`.
 
 use go_rules::admission::{Answer, Asked, Refusal, Unpacked, Verdict, Version, unpack};
 
@@ -75,7 +76,7 @@ mod tests {
         );
     }
 
-    /// The errors of an answer are reported by class.
+    /// An invalid answer is reported with the class of its error.
     #[test]
     fn wrong_answers_have_classes() {
         let read = |status, content_type: Option<&str>, body: &str| {

@@ -24,21 +24,21 @@ use connection::keep_attacking;
 use session::Script;
 
 /// The address from which attacks on loopback come. A webhook limits clients by address, so load and attacks must have
-/// different ones. On Linux all addresses of 127.0.0.0/8 are loopback.
+/// different addresses. On Linux all addresses of 127.0.0.0/8 are loopback.
 const FROM: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
 /// The counts of one attack so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Connections that were made.
+    /// Number of connections that were made.
     pub connections: u64,
-    /// Streams that were opened.
+    /// Number of streams that were opened.
     pub streams: u64,
     /// Streams that the webhook refused at once; they are also in `streams`.
     pub refused: u64,
     /// Streams that the webhook ended later; they are also in `streams`.
     pub reset: u64,
-    /// Answers that came and were not read.
+    /// Number of answers that came and were not read.
     pub unread: u64,
     /// The last error of a connection, as text.
     pub trouble: Option<String>,

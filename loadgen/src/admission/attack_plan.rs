@@ -1,4 +1,4 @@
-//! The attacks of a scenario: their names, times and limits. Pure.
+//! The attacks of a scenario: their names, times and limits. Pure: no I/O.
 
 use units::Span;
 
@@ -6,9 +6,9 @@ use super::Error;
 
 /// Default number of connections of one attack, which open 16,000 streams.
 pub const DEFAULT_CONNECTIONS: u32 = 64;
-/// The most connections of one attack; webhooks commonly allow one address no more.
+/// Maximum number of connections of one attack; webhooks commonly allow one address no more.
 pub const CONNECTIONS_MAX: u32 = 512;
-/// The most attacks of one run.
+/// Maximum number of attacks of one run.
 pub const ATTACKS_MAX: usize = 8;
 /// The attacks that a scenario can name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]

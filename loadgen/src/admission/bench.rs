@@ -1,4 +1,4 @@
-//! Plans with one review, for the benchmarks. They are not part of the API.
+//! Load plans with one review, for the benchmarks of this crate. The plans are not part of the API.
 
 use std::time::Duration;
 

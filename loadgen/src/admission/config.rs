@@ -17,21 +17,22 @@ pub const DEFAULT_TIMEOUT: Span = Span::from_secs(10);
 /// The default limit of calls in flight: enough for 500 requests a second that take a second each, and far below a
 /// limit of 1024 file descriptors.
 pub const DEFAULT_MAX_IN_FLIGHT: u32 = 500;
-/// The highest rate, in requests per second and thread. A thread with TLS sends about ten thousand; a higher rate is a
-/// typing error.
+/// The highest rate, in requests per second and thread. A thread with TLS sends about ten thousand requests a second,
+/// so a higher rate is a typing error.
 pub const HIGHEST_RATE: f64 = 50_000.0;
-/// The default number of threads; one sends more than most webhooks can answer.
+/// The default number of threads; one thread sends more requests than most webhooks can answer.
 pub const DEFAULT_THREADS: u32 = 1;
-/// The most threads. More threads than CPUs only delay each other, and no machine that generates load has more CPUs.
+/// Maximum number of threads. More threads than CPUs only delay each other, and no machine that generates load has more
+/// CPUs.
 const HIGHEST_THREADS: u32 = 64;
-/// The most workers. More workers only delay each other, and the measurement of their coordinator
-/// (docs/measured/scale.md) goes no further.
+/// Maximum number of workers. More workers only delay each other, and the measurement of their coordinator
+/// (docs/measured/scale.md) has no more workers.
 pub const HIGHEST_WORKERS: u32 = 64;
-/// The most calls in flight, each of which may hold a connection.
+/// Maximum number of calls in flight, each of which may hold a connection.
 const HIGHEST_IN_FLIGHT: u32 = 20_000;
 /// The default number of HTTP/2 connections of a thread.
 pub(super) const DEFAULT_CONNECTIONS: u32 = 1;
-/// The most HTTP/2 connections of a thread; one carries hundreds of calls at a time.
+/// Maximum number of HTTP/2 connections of a thread; one carries hundreds of calls at a time.
 const HIGHEST_CONNECTIONS: u32 = 100;
 /// The range that Kubernetes allows for `timeoutSeconds` (admissionregistration/v1).
 const TIMEOUT_SECONDS: std::ops::RangeInclusive<u64> = 1..=30;
@@ -77,10 +78,10 @@ pub struct Config {
     pub timeout: Span,
     /// The size of the reviews, within 2 %. Objects grow as real objects do: more containers, environment, volumes,
     /// annotations, files. Some kinds cannot be so small or so large: a scale, an eviction, a workload in less than 4
-    /// KiB, a Namespace in more than 200 KiB. They come as near as they can. Without `size`, reviews have their natural
-    /// size.
+    /// KiB, a Namespace in more than 200 KiB. Reviews of such kinds come as near to the size as they can. Without
+    /// `size`, reviews have their natural size.
     pub size: Option<Size>,
-    /// The most calls in flight at once. A request beyond this limit counts as overflow.
+    /// Maximum number of calls in flight at once. A request beyond this limit counts as overflow.
     #[serde(default = "default_max_in_flight")]
     pub max_in_flight: u32,
     /// The number of threads that send, 1 to 64. As with several kube-apiservers, each has its own connections, and its
@@ -99,10 +100,10 @@ pub struct Config {
     /// Clients that attack the webhook beside the reviews, by HTTP/2 frames that no library writes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attacks: Vec<Attack>,
-    /// Workers that send instead of the harness itself. They begin together, and each has its share of the plan and of
-    /// `maxInFlight`; their measurements are added. If the control plane has nodes, workers are Pods of one Job,
-    /// otherwise processes of this machine. Workers know the images as they are before the run, so nothing in the run
-    /// may change the right answers.
+    /// Workers that send instead of the harness itself. All workers begin together, and each worker has its share of
+    /// the plan and of `maxInFlight`; their measurements are added. If the control plane has nodes, workers are Pods of
+    /// one Job, otherwise processes of this machine. Workers know the images as they are before the run, so nothing in
+    /// the run may change the right answers.
     pub workers: Option<Workers>,
 }
 

@@ -1,4 +1,4 @@
-//! The corpus: a bounded set of user actions, each with the reviews that Kubernetes sends for it. Pure.
+//! The corpus: a bounded set of user actions, each with the reviews that Kubernetes sends for it. Pure: no I/O.
 //!
 //! A denied action ends with its denial: if a Deployment is denied, no `ReplicaSet` follows. Controllers copy the
 //! pinned images of an admitted object into their objects, so the right answer to those reviews needs no patch.
@@ -46,7 +46,7 @@ pub(super) struct Corpus {
     actions: Vec<(Action, Vec<Vec<u32>>)>,
     /// Instead of actions: sequences of template numbers for a project's own objects, with weights.
     own: Vec<(u32, Vec<Vec<u32>>)>,
-    /// The paths of the templates; the first path is that of the target.
+    /// The webhook paths to which templates are sent; the first path is that of the target.
     paths: Vec<String>,
     truth: Arc<Truth>,
     /// The observer of every answer, if one is set.
@@ -124,7 +124,7 @@ impl Corpus {
         Self { templates, actions: self.actions.clone(), own, paths, truth, answers }
     }
 
-    /// The paths of the templates.
+    /// The webhook paths to which templates are sent.
     pub(super) fn paths(&self) -> &[String] {
         &self.paths
     }

@@ -1,10 +1,10 @@
-//! The right answer to a review. Pure.
+//! The right answer to a review. Pure: no I/O.
 
 use super::image::Refusal;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Expected {
-    /// The object must be denied because of the images in `refused`. `images` are those that exist.
+    /// The object must be denied because of the images in `refused`. `images` are the object's images that exist.
     Deny { images: Vec<Field>, refused: Vec<Refused> },
     /// The object must be allowed. `images` are all its images, each with the value that the field must have in the
     /// end.

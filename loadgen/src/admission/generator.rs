@@ -1,9 +1,9 @@
 //! A generator thread: sends its share of the plan over its own connections, and records the answers.
 //!
-//! One thread with one poll, without async tasks, and without a lock that another thread holds for long. When the
+//! A generator has one thread with one poll, no async tasks, and no lock that another thread holds for long. When the
 //! thread wakes, it sends due requests before it reads any answer. Between two answers it looks for further due
-//! requests. `calls.rs` handles calls and `pool.rs` connections: `exclusive.rs` for HTTP/1.1, with one call at a time
-//! on a connection, and `shared.rs` for HTTP/2.
+//! requests. `calls.rs` handles calls. `pool.rs` handles connections: `exclusive.rs` for HTTP/1.1, with one call at a
+//! time on a connection, and `shared.rs` for HTTP/2.
 
 mod calls;
 mod exclusive;
@@ -33,13 +33,13 @@ use head::Head;
 use overdue::{Overdue, Turn};
 use pool::Pool;
 
-/// Most idle connections: `MaxIdleConnsPerHost` of kube-apiserver's webhook clients.
+/// Maximum number of idle connections: `MaxIdleConnsPerHost` of kube-apiserver's webhook clients.
 const IDLE_MAX: usize = 25;
-/// Most requests that may be due and unsent while answers are read. Further ones would only be late.
+/// Maximum number of requests that may be due and unsent while answers are read. Further requests would only be late.
 const QUEUE: usize = 1024;
-/// Most requests that are sent before answers are read, if many are due.
+/// Maximum number of requests that are sent before answers are read, if many are due.
 const SENT_A_TURN: usize = 64;
-/// Most events that one poll returns.
+/// Maximum number of events that one poll returns.
 const EVENTS: usize = 128;
 /// How often idle and opening connections are checked; also the longest sleep.
 const SWEEP: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! [`Image`]: an image that a review may name, and whether it may run. Pure.
+//! [`Image`]: an image that a review may name, and whether it may run. Pure: no I/O.
 
 /// An image that the load may use.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -1,5 +1,5 @@
-//! [`Interval`]: counts and measurements of the load since the last call of `take`. Pure; one worker owns an interval
-//! until it is taken.
+//! [`Interval`]: counts and measurements of the load since the last call of `take`. Pure, without I/O; one worker owns
+//! an interval until it is taken.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ counts! {
         /// fault.
         pub abandoned: u64,
         /// Requests that were sent again over another connection or stream, because the server had certainly not
-        /// processed them. This is no outcome: a call may be sent again several times, but it ends once.
+        /// processed them. A repeated sending is no outcome: a call may be sent again several times, but it ends once.
         pub sent_again: u64,
         /// Denials that are right only because a registry has a fault. An HTTP 500 in answer to an UPDATE is one of
         /// them, because it leaves the decision to the webhook's failurePolicy.
@@ -184,7 +184,7 @@ impl Phases {
     }
 }
 
-/// Most slow calls that an interval keeps; enough to see their common properties.
+/// Maximum number of slow calls that an interval keeps; enough to see their common properties.
 pub const SLOWEST: usize = 10;
 
 impl Default for Interval {
@@ -278,8 +278,8 @@ impl Interval {
     }
 }
 
-/// Whether a count is 0 and left out of messages. Load without a scenario has no faulty registry, and the messages
-/// between its processes stay unchanged.
+/// Whether a count is 0 and therefore left out of messages. Load without a scenario has no faulty registry, and the
+/// messages between its processes stay unchanged.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_none(count: &u64) -> bool {
     *count == 0
@@ -355,7 +355,7 @@ impl Recorder {
     }
 }
 
-/// The longest calls so far. Their texts are made only on demand.
+/// The longest calls so far. The texts of these calls are made only on demand.
 #[derive(Debug, Default)]
 struct Slowest {
     kept: Vec<(Duration, Phases, u32, Outcome)>,

@@ -16,7 +16,7 @@ use super::shared::{Shared, Stop};
 use crate::open_loop::Planned;
 use crate::wire::{Endpoint, Tls};
 
-/// Most connections of one thread in a closed loop. More connections would only wait for each other.
+/// Maximum number of connections of one thread in a closed loop. More connections would only wait for each other.
 const CLOSED_LOOP_MAX: usize = 10_000;
 
 /// The webhook under load.
@@ -35,7 +35,7 @@ pub struct Target {
     pub pace: Option<go_rules::tls::Pace>,
 }
 
-/// A client certificate with its private key. Neither is ever printed.
+/// A client certificate with its private key. Neither the certificate nor the key is ever printed.
 #[derive(Clone)]
 pub struct ClientCertificate {
     /// The certificate, followed by its issuers' certificates, as PEM.
@@ -86,9 +86,9 @@ impl Load {
     }
 
     /// Sends as fast as possible, only for benchmarks and for finding a capacity. Each thread has this many connections
-    /// (with HTTP/2 as many streams as the server allows). On each of them the next request is sent as soon as the last
-    /// is answered, until the plan ends or the load is stopped. The planned times do not count. This is a *closed*
-    /// loop, which hides the waiting that users would notice.
+    /// (with HTTP/2 as many streams as the server allows). On each connection or stream the next request is sent as
+    /// soon as the last is answered, until the plan ends or the load is stopped. The planned times do not count. Such
+    /// load is a *closed* loop, which hides the waiting that users would notice.
     pub fn saturate(plan: Plan, target: &Target, connections: usize) -> Result<Self, Error> {
         Self::closed_loop(plan, target, connections, false)
     }
@@ -131,7 +131,7 @@ impl Load {
         Ok(())
     }
 
-    /// The counts and measurements since the last call. The call is cheap, because recorders are swapped.
+    /// The counts and measurements since the last call of `take`. The call is cheap, because recorders are swapped.
     pub fn take(&self) -> Interval {
         let mut intervals =
             self.threads.iter().map(|thread| thread.shared.take().finish_with(&self.corpus, self.closed_loop));

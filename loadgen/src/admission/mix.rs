@@ -1,4 +1,4 @@
-//! [`Mix`]: the relative weights of users' actions. Pure.
+//! [`Mix`]: the relative weights of users' actions. Pure: no I/O.
 //!
 //! A user or a controller does an action. The module `corpus` makes the reviews that Kubernetes sends for the action.
 
@@ -63,14 +63,14 @@ actions! {
     /// A custom resource with a pod template in `spec.template` is created, then a Pod of its operator. Opt-in, because
     /// many webhooks know only the built-in kinds.
     CreateCustomResource create_custom_resource "createCustomResource",
-    /// A `ConfigMap` is created. It has no images and must be admitted unchanged.
+    /// A `ConfigMap` is created, which has no images and must be admitted unchanged.
     CreateConfigMap create_config_map "createConfigMap",
-    /// A Secret is created. It has no images and must be admitted unchanged.
+    /// A Secret is created, which has no images and must be admitted unchanged.
     CreateSecret create_secret "createSecret",
-    /// A Service is created. It has no images and must be admitted unchanged.
+    /// A Service is created, which has no images and must be admitted unchanged.
     CreateService create_service "createService",
-    /// A `CustomResourceDefinition` is created whose schema contains fields for containers and images. It must be
-    /// admitted unchanged.
+    /// A `CustomResourceDefinition` is created whose schema contains fields for containers and images. The definition
+    /// must be admitted unchanged.
     CreateCustomResourceDefinition create_custom_resource_definition "createCustomResourceDefinition",
     /// A Namespace is created, then the `ServiceAccount` and the `ConfigMap` that controllers put into it. All must be
     /// admitted unchanged.
@@ -79,8 +79,8 @@ actions! {
     DryRunDeployment dry_run_deployment "dryRunDeployment",
     /// A `ConfigMap` is changed: one UPDATE, which must be admitted unchanged.
     UpdateConfigMap update_config_map "updateConfigMap",
-    /// One image of a Deployment is changed (`kubectl set image`): an UPDATE, a new `ReplicaSet`, new Pods. Then the
-    /// old `ReplicaSet` is scaled down, and an old Pod is deleted.
+    /// One image of a Deployment is changed (`kubectl set image`): an UPDATE, a new `ReplicaSet`, new Pods. Afterwards
+    /// the old `ReplicaSet` is scaled down, and an old Pod is deleted.
     RollImage roll_image "rollImage",
     /// The replicas of a Deployment are changed by `kubectl apply`: UPDATE of Deployment and `ReplicaSet` without
     /// changed images, and Pods are created or deleted.

@@ -1,4 +1,4 @@
-//! The Kubernetes objects in reviews: their kinds, and the steps from a manifest to the stored object. Pure.
+//! The Kubernetes objects in reviews: their kinds, and the steps from a manifest to the stored object. Pure: no I/O.
 //!
 //! An object is made like a real one. A user or a controller writes a manifest ([`manifest`], [`plain`]). The API
 //! server adds defaults and field managers ([`defaults`], [`fields`]). A stored object has a uid, a version and a

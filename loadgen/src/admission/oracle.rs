@@ -1,4 +1,4 @@
-//! The right answer to each review, and the errors in a given answer. Pure.
+//! The right answer to each review, and the errors in a given answer. Pure: no I/O.
 //!
 //! In a right answer every image of the object is pinned to its digest in the user's own spelling, and nothing else is
 //! changed. Images that were pinned before stay as they are. If an image does not exist, the answer is a denial; a
@@ -32,7 +32,7 @@ pub(super) struct Judgement {
     pub unavailable: bool,
     /// Whether the request was allowed with a locked image whose tag has moved.
     pub moved: bool,
-    /// How such an image was pinned to another digest than the locked one; `None` if it was not.
+    /// How a locked image was pinned to another digest than the locked one; `None` if no image was.
     pub unlocked: Option<String>,
     pub wrong: Option<Wrong>,
 }
@@ -44,7 +44,7 @@ pub(super) struct Wrong {
     pub why: String,
 }
 
-/// The images by reference.
+/// The known images, by reference.
 pub(super) type Digests = BTreeMap<String, Image>;
 
 pub(super) fn digests(images: &[Image]) -> Digests {

@@ -1,4 +1,4 @@
-//! Reviews of a project's own objects: their contents, the called webhooks, and the right answers. Pure.
+//! Reviews of a project's own objects: their contents, the called webhooks, and the right answers. Pure: no I/O.
 //!
 //! An object is made as churn makes it, and is created, changed and deleted. As in the API server, each operation goes
 //! first to the webhooks that may change the object, then to those that only validate it. Only the mutating webhooks
@@ -68,7 +68,7 @@ pub struct Hook {
 #[derive(Debug, Default)]
 pub(super) struct Reviews {
     pub templates: Vec<Template>,
-    /// The paths of the templates; the target's path is first.
+    /// The webhook paths to which templates are sent; the target's path is first.
     pub paths: Vec<String>,
     /// Sequences of template numbers with their weights; the load draws one sequence after the other.
     pub sequences: Vec<(u32, Vec<Vec<u32>>)>,

@@ -1,4 +1,4 @@
-//! [`Plan`]: all requests of admission load, decided before the load starts. Pure.
+//! [`Plan`]: all requests of admission load, decided before the load starts. Pure: no I/O.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -36,7 +36,7 @@ pub struct Plan {
     share: Share,
 }
 
-/// Every n-th request of the plan, starting with a certain one.
+/// Every n-th request of the plan, from a start number on.
 #[derive(Debug, Clone, Copy)]
 struct Share {
     number: u64,
@@ -242,7 +242,7 @@ pub(super) struct Request {
     pub uid: [u8; UID_LEN],
 }
 
-/// The stream of requests. It stores at most the remaining requests of one action.
+/// The stream of requests. The stream stores at most the remaining requests of one action.
 struct Requests {
     times: Stream,
     actions: ChaCha8Rng,
@@ -279,8 +279,8 @@ impl Iterator for Requests {
         Some((at, Request { template, uid: seed::uid(&mut self.uids) }))
     }
 
-    /// The same as this many calls of `next` and one more, but without texts for skipped requests. Each of several
-    /// threads skips the requests of the others.
+    /// Skips this many requests without making their texts, and returns the next request. Each of several threads skips
+    /// the requests of the other threads.
     fn nth(&mut self, passed: usize) -> Option<Self::Item> {
         for _ in 0..passed {
             self.draw()?;

@@ -1,4 +1,5 @@
-//! Pod specs as users write them: containers with probes, environment, resources and volumes; no defaults. Pure.
+//! Pod specs as users write them: containers with probes, environment, resources and volumes; no defaults. Pure: no
+//! I/O.
 //!
 //! The specs only have to look real in form and size, because no kubelet runs them.
 

@@ -1,4 +1,4 @@
-//! One `AdmissionReview` as bytes, with the position of its uid. Pure.
+//! One `AdmissionReview` as bytes, with the position of its uid. Pure: no I/O.
 //!
 //! Reviews are serialized once, before the load starts. Each call copies the bytes and writes its own uid into them.
 //! The copy takes less than a microsecond, and only the uid changes.
@@ -118,10 +118,10 @@ impl Review {
         Self { resource, sub_resource: Some(sub_resource), ..self }
     }
 
-    /// The object that was allowed before; its unchanged fields are not checked again. That is the old object, or for a
+    /// The object that was allowed before, whose unchanged fields are not checked again: the old object, or for a
     /// `ReplicaSet` of a Deployment the copied template. A webhook that pins images leaves such copies alone, because
-    /// the Deployment controller recognises its `ReplicaSet`s by equal templates (google/k8s-digester, issue 25). Their
-    /// Pods are checked in any case.
+    /// the Deployment controller recognises its `ReplicaSet`s by equal templates (google/k8s-digester, issue 25). The
+    /// Pods of such a `ReplicaSet` are checked in any case.
     pub(super) fn known(&self) -> Option<&Value> {
         let is_copy = matches!(self.actor, Actor::ControllerOf(Kind::Deployment));
         self.object.as_ref().filter(|_| is_copy && self.operation == Operation::Create).or(self.old.as_ref())
@@ -249,7 +249,7 @@ impl Template {
         }
     }
 
-    /// A review from a recording, whose right answer is unknown. Its uid is at the position `uid_at`.
+    /// A review from a recording, whose right answer is unknown. The uid of the review is at the position `uid_at`.
     pub(super) fn recorded(recorded: Recorded) -> Self {
         let Recorded { bytes, uid_at, label } = recorded;
         Self {

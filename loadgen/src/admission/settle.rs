@@ -128,7 +128,7 @@ fn with_system_fields(object: &Value, planned: &Value) -> Value {
     object
 }
 
-/// A separate connection for these requests.
+/// A separate connection for the requests before the load.
 struct Asking {
     http: std::sync::Arc<Http1>,
     authority: HeaderValue,

@@ -1,4 +1,4 @@
-//! The state shared between a generator thread and its load.
+//! The state that a generator thread shares with [`super::Load`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

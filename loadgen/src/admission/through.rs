@@ -81,7 +81,7 @@ impl Load {
         Ok(Self { engine, shared })
     }
 
-    /// The counts and measurements since the last call. The call is cheap, because recorders are swapped.
+    /// The counts and measurements since the last call of `take`. The call is cheap, because recorders are swapped.
     pub fn take(&self) -> Interval {
         let full = std::mem::take(&mut *self.shared.recorder.lock());
         full.finish(self.shared.counts.take())
@@ -93,8 +93,8 @@ impl Load {
         records.iter_mut().map(|(plural, record)| (*plural, record.take())).collect()
     }
 
-    /// Plans no further request, waits `drain` for calls to end, then deletes the remaining objects. Take the last
-    /// interval afterwards.
+    /// Plans no further request, waits `drain` for calls to end, then deletes the remaining objects. Call `take`
+    /// afterwards for the last interval.
     pub async fn stop(&mut self, drain: Duration) {
         // None means that the worker has ended: its panic has been printed.
         let _ = self.engine.stop(drain).await;

@@ -1,7 +1,7 @@
 //! Facts that change the right answers during the load. Tags move, a faulty registry makes images unresolvable, and
 //! signatures become valid or invalid.
 //!
-//! Owns these facts: other modules report them, and the oracle reads them. They never make it right to allow an object
+//! Owns these facts, which other modules report and the oracle reads. The facts never make it right to allow an object
 //! that must be denied. A faulty registry excuses a refusal. A moved tag has two right digests for a while. An image
 //! whose key was removed may run for one more second.
 
@@ -18,7 +18,7 @@ use super::image::Refusal;
 const RECOVERS: Duration = Duration::from_secs(5);
 /// How soon an answer must use changed keys: an image of a removed key is refused within a second.
 const TRUSTED_WITHIN: Duration = Duration::from_secs(1);
-/// Most digests that are remembered of one tag; the oldest are dropped.
+/// Maximum number of digests that are remembered of one tag; the oldest are dropped.
 const VERSIONS_MAX: usize = 32;
 
 /// The facts that have changed since the plan was made.
@@ -63,7 +63,7 @@ struct Version {
 }
 
 impl Truth {
-    /// From now on these references, or all of them, may be unresolvable. `by` identifies the fault for
+    /// From now on these image references, or all references, may be unresolvable. `by` identifies the fault for
     /// [`Truth::well`].
     pub fn sick(&self, by: u32, references: Option<BTreeSet<String>>) {
         self.inner.lock().sick.push(Sick { by, references, well: None });
@@ -80,7 +80,7 @@ impl Truth {
         inner.sick.retain(|sick| sick.well.is_none_or(|well| now < well + RECOVERS || sick.by == by));
     }
 
-    /// Reports that a tag changes its digest. Call it before any client can read the new digest.
+    /// Reports that a tag changes its digest. Call this function before any client can read the new digest.
     pub fn moved(&self, reference: &str, was: &str, digest: &str) {
         let now = Instant::now();
         let mut inner = self.inner.lock();
@@ -104,7 +104,7 @@ impl Truth {
         self.inner.lock().locked = true;
     }
 
-    /// Sets how long an answer may use the previous digest of a tag. Before this call: for ever.
+    /// Sets how long an answer may use the previous digest of a tag. Without this call, an answer may use it for ever.
     pub fn may_be_stale(&self, stale: Duration) {
         self.inner.lock().stale = Some(stale);
     }

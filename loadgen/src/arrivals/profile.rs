@@ -1,4 +1,4 @@
-//! [`Profile`]: the integral of a rate over time, and the inverse function from the integral to the time. Pure.
+//! [`Profile`]: the integral of a rate over time, and the inverse function from the integral to the time. Pure: no I/O.
 //!
 //! Owns no list of arrivals, so a run of 100 hours takes as much memory as a run of a second.
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use units::Rate;
 
-/// The number of bisections that find a time. They are exact to less than a nanosecond within a day, and for longer
+/// The number of bisections that find a time. The time is exact to less than a nanosecond within a day, and for longer
 /// times to the precision of an `f64`.
 const HALVINGS: usize = 60;
 
@@ -20,7 +20,7 @@ pub(crate) struct Profile {
 
 #[derive(Debug, Clone)]
 enum Curve {
-    /// A constant rate. Its measure is the time itself, so that no conversion loses precision.
+    /// A constant rate. The measure of a constant rate is the time itself, so that no conversion loses precision.
     Flat { per_second: f64 },
     /// Periods with a linear rate, one after another.
     Pieces(Vec<Piece>),
@@ -48,8 +48,8 @@ impl Piece {
         self.from + (self.to - self.from) * (t_s / self.length_s)
     }
 
-    /// The time in the period at which `amount` arrivals have come. It is the root of a quadratic equation, in the form
-    /// that stays exact for a small slope.
+    /// The time in the period at which `amount` arrivals have come: the root of a quadratic equation, in the form that
+    /// stays exact for a small slope.
     fn when(&self, amount: f64) -> f64 {
         let slope = (self.to - self.from) / self.length_s;
         let root = (self.from * self.from + 2.0 * slope * amount).max(0.0).sqrt();

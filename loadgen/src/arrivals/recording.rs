@@ -20,9 +20,10 @@ use crate::seed::UID_LEN;
 
 /// The longest line in bytes: an object of 1.5 MiB, its old version, and the remaining fields.
 const LINE_BYTES_MAX: usize = 4 << 20;
-/// The most bytes of all distinct reviews. They are stored in memory, because reading a disk can delay a thread.
+/// Maximum number of bytes of all distinct reviews. Reviews are stored in memory, because reading a disk can delay a
+/// thread.
 const REVIEWS_BYTES_MAX: usize = 256 << 20;
-/// The most requests of a file; more than any soak sends.
+/// Maximum number of requests of a file; more than any soak sends.
 const REQUESTS_MAX: u64 = 1_000_000_000;
 /// The greatest `atUs`: a year, which is the limit of every duration.
 const AT_US_MAX: u64 = 366 * 24 * 3600 * 1_000_000;
@@ -42,7 +43,7 @@ pub enum RecordingError {
     /// The operating system refused an operation.
     #[error("read {}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    /// A line is no line of a recording.
+    /// A line does not have the format of a recording.
     #[error("{}:{line}: {problem}", path.display())]
     Line {
         path: PathBuf,
@@ -61,7 +62,7 @@ pub enum LineError {
     /// The line is too long.
     #[error("it is longer than {LINE_BYTES_MAX} bytes")]
     TooLong,
-    /// The line is no JSON, or has other keys.
+    /// The line is no JSON, or has unknown keys.
     #[error("{0}: write for example {{\"atUs\": 1500, \"body\": {{…}}}}")]
     Json(serde_json::Error),
     /// The line has no time.

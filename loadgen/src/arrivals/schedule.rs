@@ -1,4 +1,4 @@
-//! [`Schedule`]: the planned times of requests over a whole run, without their contents. Pure.
+//! [`Schedule`]: the planned times of requests over a whole run, without their contents. Pure: no I/O.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::shape::Misfit;
 use super::{Arrivals, Entries, Profile, Recording, Shape, Times};
 use crate::seed;
 
-/// The most rows of the printed table: enough to see a shape, and few enough for a screen.
+/// Maximum number of rows of the printed table: enough to see a shape, and few enough for a screen.
 const ROWS: u32 = 10;
 /// The number of arrivals that [`Schedule::describe`] lists.
 const FIRST: usize = 5;

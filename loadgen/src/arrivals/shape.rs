@@ -1,4 +1,4 @@
-//! [`Shape`]: how a rate changes over a run, as users write it, and its checks. Pure.
+//! [`Shape`]: how a rate changes over a run, as users write it, and its checks. Pure: no I/O.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use units::{Rate, Span};
 
 use super::Profile;
 
-/// The most steps of a profile; more steps are a typing error.
+/// Maximum number of steps of a profile; more steps are a typing error.
 const MOST_STEPS: usize = 10_000;
 
 /// How the rate changes over the run. Without a shape the rate stays at `rate`.

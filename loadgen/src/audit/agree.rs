@@ -1,8 +1,8 @@
-//! Compares two sources: the answers to churn's writes, and the audit's watch. Pure.
+//! Compares two sources: the answers to churn's writes, and the audit's watch. Pure: no I/O.
 //!
 //! Every successful write must appear in the watch. The watch may show more, because the subject and others write too.
 //! The answer to a write may come before or after its event, so commits are remembered for some time. A write without
-//! an event after that time is a disagreement. The time `now` is an argument.
+//! an event after that time is a disagreement. The caller passes the present time as `now`.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -17,9 +17,10 @@ use facts::{Change, Commit, Revision, Uid};
 /// How long commits are remembered. A write may be answered half a minute after its commit, and the answer is read some
 /// time later.
 pub const GRACE: Duration = Duration::from_secs(90);
-/// The most remembered commits, about 40 MiB: 90 s at 2,000 commits a second.
+/// Maximum number of remembered commits, about 40 MiB: 90 s at 2,000 commits a second.
 const COMMITS_MAX: usize = 180_000;
-/// The most writes that wait for their commit. With more, the audit has seen nothing for a long time.
+/// Maximum number of writes that wait for their commit. With more waiting writes, the audit has seen nothing for a long
+/// time.
 const WAITING_MAX: usize = 180_000;
 
 /// Compares commits and writes as they arrive. Memory is bounded by [`GRACE`] and a fixed number of commits.
@@ -45,7 +46,8 @@ pub struct Outcome {
     pub unseen: Vec<Write>,
     /// Number of writes that could not be compared: churn did not record them, or too many were waiting.
     pub uncompared: u64,
-    /// Number of commits that were dropped early, because there were too many. Their writes count as never shown.
+    /// Number of commits that were dropped early, because too many were remembered. The writes of dropped commits count
+    /// as never shown.
     pub forgotten: u64,
 }
 
@@ -102,7 +104,7 @@ impl Agreement {
         *self.shown.entry(key).or_default() += 1;
     }
 
-    /// Adds churn's writes since the last call.
+    /// Adds churn's writes since the last call of this function.
     pub fn writes(&mut self, writes: Writes) {
         self.outcome.uncompared += writes.lost;
         for write in writes.writes {
@@ -116,8 +118,8 @@ impl Agreement {
         }
     }
 
-    /// Compares waiting writes, reports those that waited longer than [`GRACE`], and drops older commits. Call it every
-    /// few seconds, after all commits and writes were added.
+    /// Compares waiting writes, reports those that waited longer than [`GRACE`], and drops older commits. Call this
+    /// function every few seconds, after all commits and writes were added.
     pub fn advance(&mut self, now: Instant) {
         for write in std::mem::take(&mut self.waiting) {
             if self.is_shown(&write) {

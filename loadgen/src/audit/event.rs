@@ -1,5 +1,5 @@
 //! Watch events and pages of lists as the audit reads them: the object, its version, the kind of change, its
-//! controller's progress. Pure.
+//! controller's progress. Pure: no I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -20,12 +20,12 @@ use super::{Config, Entry, Hole, Source};
 use crate::failure::chain;
 use facts::{Change, Commit, Order};
 
-/// The shortest pause between attempts; pauses grow up to the longest.
+/// The shortest pause between attempts to connect; pauses grow up to the longest.
 const PAUSE_SHORTEST: Duration = Duration::from_millis(50);
 const PAUSE_LONGEST: Duration = Duration::from_secs(2);
-/// Most streams in a row that bring no event and do not close cleanly. After them the audit lists again.
+/// Maximum number of streams in a row that bring no event and do not close cleanly. After that the audit lists again.
 const FRUITLESS_MAX: u32 = 5;
-/// Most holes that are kept in full; further holes are only counted.
+/// Maximum number of holes that are kept in full; further holes are only counted.
 const HOLES_MAX: usize = 100;
 
 #[derive(Debug)]

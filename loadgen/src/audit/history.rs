@@ -10,9 +10,10 @@ use std::fmt;
 use super::event::Object;
 use facts::{Change, Progress};
 
-/// The most changes that are remembered during the last comparison. With more changes, the run has not been stopped.
+/// Maximum number of changes that are remembered during the last comparison. With more changes, the run has not been
+/// stopped.
 const MARKED_MAX: usize = 100_000;
-/// The most disagreements that are kept in full; further ones are only counted.
+/// Maximum number of disagreements that are kept in full; further disagreements are only counted.
 pub(super) const NAMED_MAX: usize = 100;
 
 /// An object on which the watch and the lists disagree.
@@ -95,7 +96,7 @@ pub(super) struct History {
     marked_changes: usize,
     /// Number of events without a change.
     pub repeated: u64,
-    /// Contradictions in the watch itself.
+    /// Contradictions between events of the watch.
     pub out_of_turn: Vec<Disagreement>,
     pub out_of_turn_total: u64,
 }

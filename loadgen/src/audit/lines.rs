@@ -1,7 +1,7 @@
-//! Splits the bytes of a watch into lines. Pure; memory is bounded by the longest line.
+//! Splits the bytes of a watch into lines. Pure, without I/O; memory is bounded by the longest line.
 
-/// The longest line in bytes. An object has at most 1.5 MiB in etcd's encoding; as JSON with managed fields it is
-/// larger, but never this large.
+/// The longest line in bytes. An object has at most 1.5 MiB in etcd's encoding; as JSON with managed fields the object
+/// is larger, but never as large as this limit.
 pub(super) const LINE_BYTES_MAX: usize = 8 << 20;
 
 /// The error for a line that is longer than [`LINE_BYTES_MAX`].

@@ -1,7 +1,8 @@
 //! The connections of the audit: one request after another over HTTP/1.1 with TLS. Bodies are read page by page or as a
 //! stream.
 //!
-//! Owns deadlines and size limits. Lists and watches are only paths here; other modules interpret them.
+//! Owns deadlines and size limits. This module knows only the paths of lists and watches; other modules interpret
+//! answers.
 
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ use crate::wire::Endpoint;
 const ANSWER_LIMIT: Duration = Duration::from_mins(1);
 /// The number of objects on a page. If a page is too large, it is requested again with fewer objects.
 const PAGE_OBJECTS: usize = 500;
-/// The most bytes of a page: 500 objects of 64 KiB.
+/// Maximum number of bytes of a page: 500 objects of 64 KiB.
 const PAGE_BYTES_MAX: usize = 32 << 20;
 const ERROR_BYTES_MAX: usize = 64 << 10;
 /// How often a list is started again if its pages expire.
@@ -206,7 +207,7 @@ fn message(body: &[u8]) -> String {
         .map_or_else(|_| String::from_utf8_lossy(&body[..body.len().min(160)]).into_owned(), |status| status.message)
 }
 
-/// Encodes a version or token for a URL. Both are opaque and may contain any character.
+/// Encodes a version or token for a URL. A version or token is opaque and may contain any character.
 fn encode(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }

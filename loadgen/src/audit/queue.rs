@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::{Entry, Error, Hole};
 
-/// The most holes that wait for the reader.
+/// Maximum number of holes that wait for the reader.
 const HOLES_MAX: usize = 16;
 
 #[derive(Debug)]
@@ -55,8 +55,8 @@ impl Queue {
         self.filled.notify_waiters();
     }
 
-    /// Puts a hole before the next commits. Holes beyond [`HOLES_MAX`] are dropped, because the reader has enough
-    /// others.
+    /// Puts a hole before the next commits. Holes beyond [`HOLES_MAX`] are dropped, because the reader has enough other
+    /// holes.
     pub(super) fn tell(&self, hole: Hole) {
         {
             let mut state = self.state.lock();

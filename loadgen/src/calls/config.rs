@@ -9,7 +9,7 @@ use crate::Arrivals;
 
 /// The highest rate of one worker; a higher rate is a typing error.
 const HIGHEST_RATE: f64 = 20_000.0;
-/// The most Deployments. Creating more would take longer than a short run.
+/// Maximum number of Deployments. Creating more would take longer than a short run.
 const DEPLOYMENTS_MAX: u32 = 100_000;
 /// The default number of Deployments: enough different ones, and few enough that each is read often.
 const DEFAULT_DEPLOYMENTS: u32 = 50;

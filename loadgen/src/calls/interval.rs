@@ -1,4 +1,5 @@
-//! Counts and measurements of the calls since the last call of `take`. The worker writes; `take` swaps recorders.
+//! Counts and measurements of the calls since the last call of `take`. The worker writes into a recorder; `take` swaps
+//! recorders.
 
 use std::time::Duration;
 
@@ -12,9 +13,9 @@ use crate::histogram;
 /// The numbers of calls by outcome, which can be added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Calls whose planned time has come.
+    /// Number of calls whose planned time has come.
     pub planned: u64,
-    /// Calls that were made.
+    /// Number of calls that were made.
     pub sent: u64,
     /// Calls that were not made, because too many were in flight or the worker was late.
     pub overflow: u64,

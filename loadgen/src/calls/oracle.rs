@@ -1,8 +1,9 @@
 //! The right answers: every replica count that the control plane committed, with its time, and the comparison with an
-//! answer. Pure.
+//! answer. Pure: no I/O.
 //!
-//! An answer may be older than the last commit, but must contain a committed count. Its age is how long before the call
-//! another count replaced that count. If the count was still the newest at the time of the call, the age is zero.
+//! An answer may be older than the last commit, but must contain a committed count. If another count replaced that
+//! count before the call, the age of the answer is the time from the replacement to the call. Otherwise the age is
+//! zero.
 //!
 //! The watch of the harness is a moment late too. A commit therefore counts from the time at which the harness *saw*
 //! it, which can make an answer seem younger, but never older. An answer is judged only after some time, when the
@@ -12,15 +13,17 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
-/// The most versions of a Deployment that are remembered: at one write a second, more than a quarter of an hour.
+/// Maximum number of versions of a Deployment that are remembered: at one write a second, more than a quarter of an
+/// hour.
 const VERSIONS_MAX: usize = 1024;
-/// The most answers that wait to be judged: two seconds of a hundred lists a second with a thousand Deployments each.
+/// Maximum number of answers that wait to be judged: two seconds of a hundred lists a second with a thousand
+/// Deployments each.
 const WAITING_MAX: usize = 1 << 18;
-/// The time by which the harness's own watch is usually not late.
+/// The highest lateness that the harness's own watch usually has.
 const GRACE: Duration = Duration::from_secs(2);
-/// The time by which the harness's own watch is not late even on a busy machine.
+/// The highest lateness that the harness's own watch has on a busy machine.
 const DOUBT: Duration = Duration::from_secs(6);
-/// The most answers with unknown counts that are kept. One is enough to fail a run, so more are not needed.
+/// Maximum number of answers with unknown counts that are kept. One is enough to fail a run, so more are not needed.
 const DOUBTFUL_MAX: usize = 4096;
 
 /// An answer about one Deployment.
@@ -36,7 +39,7 @@ pub(super) struct Reply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     Count(i64),
-    /// The Deployment does not exist. That is wrong for every Deployment of a plan.
+    /// The Deployment does not exist. Such an answer is wrong for every Deployment of a plan.
     Absent,
     /// The subject confirmed that this count was set.
     Set(i64),
@@ -66,7 +69,7 @@ pub(super) struct Oracle {
     waiting: VecDeque<Reply>,
     /// Answers with an unknown count that have waited once.
     doubtful: VecDeque<Reply>,
-    /// Number of answers beyond the limit of waiting ones, which are not judged.
+    /// Number of answers that are not judged, because too many answers waited.
     pub(super) unjudged: u64,
 }
 

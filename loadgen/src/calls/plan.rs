@@ -1,4 +1,4 @@
-//! The plan: every call with its time, which the seed alone decides. Pure.
+//! The plan: every call with its time, which the seed alone decides. Pure: no I/O.
 
 use std::time::Duration;
 

@@ -22,17 +22,17 @@ use crate::open_loop::{Due, Moments, Workload};
 use crate::wire::{Answer, Body, Endpoint, Http1, Progress, Tls};
 use facts::Change;
 
-/// The most calls in flight; a further call counts as overflow.
+/// Maximum number of calls in flight; a further call counts as overflow.
 const IN_FLIGHT_MAX: usize = 1000;
-/// The most idle connections that are kept, as in a client library.
+/// Maximum number of idle connections that are kept, as in a client library.
 const IDLE_MAX: usize = 64;
-/// Commits taken at once.
+/// Maximum number of commits that are taken at once.
 const BATCH: usize = 4096;
 /// How many Deployments are created at the same time.
 const FILL_AT_ONCE: usize = 32;
 /// How often answers are judged.
 const JUDGE: Duration = Duration::from_millis(200);
-/// Deployments in a page of a list.
+/// Number of Deployments on a page of a list.
 const PAGE: u32 = 1000;
 
 /// The command to judge all remaining answers; the channel reports the end.

@@ -33,15 +33,15 @@ pub struct Covers {
 /// server's answer.
 #[derive(Debug, Clone)]
 pub struct Answers {
-    /// Writes that were allowed.
+    /// Number of writes that were allowed.
     pub allowed: u64,
-    /// Writes that a webhook refused.
+    /// Number of writes that a webhook refused.
     pub denied: u64,
     /// Writes without a valid webhook answer that the failure policy refused.
     pub failed: u64,
     /// Writes that were allowed or refused although the opposite was right.
     pub wrong_verdicts: u64,
-    /// Writes among `wrong_verdicts` that were allowed.
+    /// Number of writes among `wrong_verdicts` that were allowed.
     pub wrong_allows: u64,
     /// The duration of allowed writes.
     pub response_allowed: Histogram<u64>,
@@ -112,7 +112,7 @@ pub(super) fn said(reply: &Reply) -> Verdict {
     }
 }
 
-/// Collects answers. The operator writes; `take` swaps collectors.
+/// Collects the webhooks' answers. The operator adds answers; `take` swaps collectors.
 #[derive(Debug, Default)]
 pub(super) struct Collector {
     answers: Answers,

@@ -15,14 +15,15 @@ use super::lifecycle::Propagation;
 use crate::failure::{Class, Failure};
 use crate::wire::{Body, Endpoint, Http1, Progress};
 
-/// The most operations in flight. With more, the API is slower than the plan; further operations fail and are counted.
+/// Maximum number of operations in flight. With more, the API is slower than the plan; further operations fail and are
+/// counted.
 pub(super) const IN_FLIGHT_MAX: usize = 128;
 /// The deadline of a call. kube-apiserver too gives a write half a minute (`--request-timeout` is a minute, of which
 /// admission takes half).
 const CALL_LIMIT: Duration = Duration::from_secs(30);
-/// The most idle connections that are kept, as in client-go for one host. Further connections, which a slow moment
-/// needs, are closed after use. Both ends of a hundred kept connections would take ten MiB of this process, depending
-/// on the machine's load.
+/// Maximum number of idle connections that are kept, as in client-go for one host. Further connections, which a slow
+/// moment needs, are closed after use. Both ends of a hundred kept connections would take ten MiB of this process,
+/// depending on the machine's load.
 const IDLE_MAX: usize = 25;
 
 const JSON: &str = "application/json";
@@ -199,7 +200,7 @@ pub(crate) fn query(text: &str) -> String {
 }
 
 impl Reply {
-    /// Whether the call succeeded or has this status.
+    /// Whether the call succeeded or has the status `also`.
     pub(crate) fn is(&self, also: StatusCode) -> bool {
         self.status.is_success() || self.status == also
     }
@@ -214,7 +215,7 @@ impl Reply {
         Ok(object.metadata)
     }
 
-    /// The message for people.
+    /// The answer as a message for people.
     pub(super) fn message(&self) -> String {
         #[derive(Deserialize)]
         struct Status {

@@ -1,9 +1,9 @@
 //! Additional objects for churn (`churn.with`), such as a Secret that each namespace needs, or a class that all objects
 //! refer to.
 //!
-//! Owns where such objects are created and when they are removed. An object in a namespace exists before the first
-//! churned object there, and is deleted with the namespace. A cluster-wide object is created once. It is removed at the
-//! end if it has churn's label.
+//! Creates and removes the additional objects. An object in a namespace exists before the first churned object there,
+//! and is deleted with the namespace. A cluster-wide object is created once, and is removed at the end if it has
+//! churn's label.
 
 use std::collections::HashMap;
 

@@ -11,9 +11,9 @@ use super::template::Template;
 use super::{Error, refuse};
 use crate::Size;
 
-/// The highest rate. A mock API server accepts about as many writes; a higher rate is a typing error.
+/// The highest rate. A mock API server accepts about as many writes a second; a higher rate is a typing error.
 pub const HIGHEST_RATE: f64 = 20_000.0;
-/// The most objects. Creating more would take longer than any run that could use them.
+/// Maximum number of objects. Creating more would take longer than any run that could use them.
 pub const HIGHEST_POPULATION: u32 = 200_000;
 
 /// Object churn of a scenario.
@@ -31,9 +31,9 @@ pub struct Config {
     /// 200}` this many letters, `${one of ["a", "b"]}` one of these values. A text that consists only of a number's
     /// placeholder becomes a number; `$${` is a plain `${`.
     pub template: Option<serde_json::Value>,
-    /// Instead of `template`: several templates. Each object is made from one of them. Some may be objects that the
-    /// webhooks of the kind must refuse (`expect: denied`). Entries are names of files, or mappings with `file` or
-    /// `object`, and `expect`. If all must be refused, the other objects are made from the definition.
+    /// Instead of `template`: several templates. Each object is made from one of the templates. Some may be objects
+    /// that the webhooks of the kind must refuse (`expect: denied`). Entries are names of files, or mappings with
+    /// `file` or `object`, and `expect`. If all must be refused, the other objects are made from the definition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub templates: Vec<Sample>,
     /// Additional objects: names of YAML files beside the scenario file, or objects. Each namespace gets them before
@@ -59,7 +59,7 @@ pub struct Config {
     pub mix: Mix,
     /// The size of the objects. Without `size` they contain 256 bytes of filler.
     pub size: Option<Size>,
-    /// A finalizer that some objects have. It is removed some time after their deletion.
+    /// A finalizer that some objects have. The finalizer is removed some time after the deletion of an object.
     pub finalizers: Option<Finalizers>,
     /// Dependents that each object gets, for the control plane's garbage collector.
     pub tree: Option<Tree>,
@@ -97,7 +97,7 @@ impl End {
 }
 
 /// The relative weights of operations. The number of objects is constant, so creates and deletes happen equally often.
-/// At the limits of a narrow band one replaces the other.
+/// At the limits of a narrow band a create replaces a delete, or a delete a create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Mix {
@@ -117,7 +117,7 @@ pub struct Mix {
     #[serde(skip_serializing_if = "is_none")]
     pub status: u32,
     /// A group of up to 50 neighbouring objects is deleted in one request, by their labels. The next operations create
-    /// as many new objects.
+    /// as many new objects as were deleted.
     #[serde(skip_serializing_if = "is_none")]
     pub delete_collection: u32,
     /// An object is created from a template with `expect: denied`. Default, if such a template exists: as often as

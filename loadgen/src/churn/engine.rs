@@ -24,7 +24,7 @@ const FAILED_FILL_CLEANUP: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Churn {
     engine: Engine<Worker>,
-    /// Operations that are not planned yet.
+    /// The plan's operations, until they are handed to the pacing thread.
     operations: Option<Operations>,
     shared: Arc<Shared>,
     begin: Instant,
@@ -62,7 +62,7 @@ impl Churn {
         Ok(churn)
     }
 
-    /// Starts the planned operations at `begin`, or now if `begin` is past. Call it once.
+    /// Starts the planned operations at `begin`, or now if `begin` is past. Call this function once.
     pub fn go(&mut self, begin: Instant) -> Result<(), Error> {
         let Some(operations) = self.operations.take() else { return Ok(()) };
         self.begin = begin.max(Instant::now());
@@ -82,7 +82,7 @@ impl Churn {
         self.begin
     }
 
-    /// The counts and measurements since the last call. The call is cheap, because recorders are swapped.
+    /// The counts and measurements since the last call of `take`. The call is cheap, because recorders are swapped.
     pub fn take(&self) -> Interval {
         let fresh = Recorder::default();
         let full = std::mem::replace(&mut *self.shared.recorder.lock(), fresh);
@@ -95,13 +95,13 @@ impl Churn {
     /// clean-up. Writes to namespaces are left out. `None` if the plan does not record writes; see
     /// [`Plan::recording_writes`].
     ///
-    /// Call it every few seconds: the record is bounded, and writes beyond the limit are only counted.
+    /// Call this function every few seconds: the record is bounded, and writes beyond the limit are only counted.
     pub fn take_writes(&self) -> Option<Writes> {
         self.shared.writes.as_ref().map(|record| record.lock().take())
     }
 
-    /// Writes an additional object, the canary, and returns the written version. The first call creates it. Works
-    /// before, during and after the planned operations, until [`Churn::empty`].
+    /// Writes an additional object, the canary, and returns the written version. The first call creates the canary.
+    /// Works before, during and after the planned operations, until [`Churn::empty`].
     pub async fn canary(&self) -> Result<CanaryWrite, Error> {
         self.canaries().write().await
     }
@@ -112,8 +112,8 @@ impl Churn {
         Canaries { orders: self.engine.orders() }
     }
 
-    /// Starts no further operation, and waits `drain` for operations in flight. The objects stay. Take the last
-    /// interval afterwards.
+    /// Starts no further operation, and waits `drain` for operations in flight. The objects stay. Call `take`
+    /// afterwards for the last interval.
     pub async fn stop(&mut self, drain: Duration) -> Result<(), Error> {
         self.engine.stop(drain).await.ok_or(Error::Ended)
     }

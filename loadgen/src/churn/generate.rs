@@ -1,8 +1,8 @@
 //! Makes a template from a custom resource's definition: required fields, and optional fields whose values can be
-//! guessed. Pure.
+//! guessed. Pure: no I/O.
 //!
-//! Owns only guesses, because a definition does not show all rules of CEL or of a webhook. The API server decides
-//! before the run starts.
+//! The templates are guesses, because a definition does not show all rules of CEL or of a webhook. The API server
+//! decides before the run starts whether a template is valid.
 
 use serde_json::{Map, Value, json};
 
@@ -13,9 +13,9 @@ use super::{pattern, template};
 const DEPTH: usize = 8;
 /// The greatest depth of defaults, deeper than in any schema that has defaults.
 const FILL_DEPTH: usize = 32;
-/// The most optional plain fields of `spec` that are written too, so that some field changes.
+/// Maximum number of optional plain fields of `spec` that are written too, so that some field changes.
 const OPTIONAL: usize = 12;
-/// The most optional fields of `spec` that are tried one after another.
+/// Maximum number of optional fields of `spec` that are tried one after another.
 const VARIANTS: usize = 30;
 const SCHEMA: &str = "/schema/openAPIV3Schema";
 
@@ -51,9 +51,9 @@ pub fn generate(crd: &Value, version: &str) -> Result<(Value, Scope), NoTemplate
     Ok((object, scope))
 }
 
-/// Templates of a definition, the most likely first; the API server decides which is valid. The first is that of
-/// [`generate`], and the second has only the required fields. Each further template has one optional field of `spec`
-/// too, for rules such as "one of these".
+/// Templates of a definition, the most likely first; the API server decides which is valid. The first template is that
+/// of [`generate`], and the second template has only the required fields. Each further template has one optional field
+/// of `spec` too, for rules such as "one of these".
 pub fn variants(crd: &Value, version: &str) -> Vec<Value> {
     let Ok((whole, _)) = generate(crd, version) else { return Vec::new() };
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();

@@ -1,4 +1,4 @@
-//! [`Interval`]: counts and measurements of churn since the last call of `take`. Pure.
+//! [`Interval`]: counts and measurements of churn since the last call of `take`. Pure: no I/O.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use crate::histogram;
 pub struct Interval {
     /// Operations whose planned time has come; each object of a deleted group counts.
     pub planned: u64,
-    /// Objects created.
+    /// Number of created objects.
     pub created: u64,
-    /// Objects changed.
+    /// Number of changed objects.
     pub updated: u64,
-    /// Objects deleted, or found to be already deleted.
+    /// Number of objects that were deleted, or found to be already deleted.
     pub deleted: u64,
     /// Operations that a webhook refused; `answers` shows which refusals are right.
     pub refused: u64,
@@ -98,7 +98,7 @@ pub(super) enum Effect {
     Refused,
 }
 
-/// Collects the counts and measurements of an interval. The worker writes; `take` swaps recorders.
+/// Collects the counts and measurements of an interval. The worker writes into a recorder; `take` swaps recorders.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     interval: Interval,

@@ -1,5 +1,5 @@
 //! Events in the life of churned objects besides churn's own writes: finalizers, dependents, deletion policies, other
-//! writers. Owns the keys and their checks.
+//! writers. Owns the scenario keys of these events, and the checks of the keys.
 
 use serde_json::Value;
 use units::Span;
@@ -10,7 +10,7 @@ use super::resource::Scope;
 
 /// The longest time that a finalizer may hold an object. After the load, half a minute is left for pending deletions.
 const HOLD_MAX: Span = Span::from_secs(30);
-/// The most dependents of one object.
+/// Maximum number of dependents of one object.
 const PER_MAX: u32 = 100;
 /// The default name of the finalizer.
 const FINALIZER: &str = "longhaul.dev/hold";
@@ -35,8 +35,8 @@ pub struct Finalizers {
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Tree {
-    /// The resource of the dependents, written as in `churn.resource`. They are judged if `subject.watches` names the
-    /// resource.
+    /// The resource of the dependents, written as in `churn.resource`. Dependents are judged if `subject.watches` names
+    /// the resource.
     pub resource: String,
     /// The contents of the dependents, as in `churn.template`.
     pub template: Option<Value>,
@@ -89,9 +89,9 @@ pub enum By {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Changes {
-    /// A label.
+    /// The writer changes a label.
     Labels,
-    /// An annotation.
+    /// The writer changes an annotation.
     #[default]
     Annotations,
     /// The fields that churn's updates change.

@@ -17,8 +17,8 @@ use crate::failure::{Class, Failure};
 const TERMINATING_LIMIT: Duration = Duration::from_mins(1);
 const TERMINATING_POLL: Duration = Duration::from_millis(250);
 
-/// Set after the namespace was created. The first operation that needs the namespace creates it, and the others wait.
-/// After a failure, the next operation tries again.
+/// Set after the namespace was created. The first operation that needs the namespace creates it, and other operations
+/// wait. After a failure, the next operation tries again.
 pub(crate) type Ready = Arc<OnceCell<()>>;
 
 /// The namespaces that may exist. A namespace without objects is forgotten, so their number is bounded by the existing

@@ -131,7 +131,8 @@ fn update(resource: &Resource, size: Option<Size>, version: Version) -> Value {
     }
 }
 
-/// One to three entries. Their number and contents decide the objects that a reconciler must create.
+/// One to three entries of a list. The number and contents of the entries decide the objects that a reconciler must
+/// create.
 fn allow(rng: &mut ChaCha8Rng) -> Vec<Value> {
     let entry = |rng: &mut ChaCha8Rng| {
         let port = rng.random_range(1024..65_536);

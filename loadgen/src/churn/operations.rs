@@ -33,7 +33,7 @@ pub(super) enum Kind {
     Label,
     Annotate,
     Status,
-    /// A write by the other writer.
+    /// A write by the other writer of `churn.also`.
     Also,
     Delete,
     /// All objects of a group are deleted at once.
@@ -59,7 +59,8 @@ impl Groups {
     }
 }
 
-/// The stream of operations, with a model of the existing objects. It stores one number for each existing object.
+/// The stream of operations, with a model of the existing objects. The stream stores one number for each existing
+/// object.
 #[derive(Debug)]
 pub(super) struct Operations {
     pub times: Times,

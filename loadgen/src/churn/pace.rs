@@ -47,7 +47,7 @@ impl Pace {
         self.at().unwrap_or(Rate::per_second(AUTO_MOST))
     }
 
-    /// The rate with which a plan may calculate.
+    /// The rate that a plan assumes in its calculations.
     pub fn expected(&self) -> Rate {
         self.at().unwrap_or(Rate::per_second(AUTO_EXPECTED))
     }

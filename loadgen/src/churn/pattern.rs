@@ -1,7 +1,7 @@
 //! Texts that match a pattern in a schema. Pure: the same pattern gives the same texts.
 //!
-//! Owns guesses of texts. The regular expression checks each guess, so a wrong guess is discarded. The API server reads
-//! a pattern by Go's rules. This crate's regular expressions have the same rules, except for rare ones that schemas do
+//! The texts are guesses. The regular expression checks each guess, so a wrong guess is discarded. The API server reads
+//! a pattern by Go's rules. This crate's regular expressions have the same rules, except for rare rules that schemas do
 //! not use.
 
 use regex::Regex;
@@ -11,11 +11,11 @@ use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 const TEXTS: usize = 4;
 /// How many choices of characters and branches are tried.
 const CHOICES: usize = 16;
-/// The most additional repetitions in a guess, which make a text long enough.
+/// Maximum number of additional repetitions in a guess, which make a text long enough.
 const ROUNDS: u32 = 64;
-/// The most characters of a guess; longer texts are not readable in a report.
+/// Maximum number of characters of a guess; longer texts are not readable in a report.
 const CHARACTERS: usize = 1024;
-/// The most memory of a compiled expression in bytes, because the pattern comes from outside.
+/// Maximum memory of a compiled expression in bytes, because the pattern comes from outside.
 const EXPRESSION_BYTES: usize = 1 << 20;
 
 /// Up to [`TEXTS`] different matching texts of `least` to `most` characters; empty if no guess matches.

@@ -25,7 +25,7 @@ use crate::seed;
 /// all objects have been replaced.
 const NAMESPACES: u32 = 8;
 const MOST_IN_NAMESPACE: u32 = 500;
-/// A group that is deleted together is one part in this many of all objects, within a limit.
+/// A group of objects that are deleted together is one part in this many of all objects, within a limit.
 const GROUPS: u32 = 10;
 const MOST_IN_GROUP: u32 = 50;
 const FINGERPRINTED_OPERATIONS: usize = 4096;
@@ -120,7 +120,7 @@ impl Plan {
         self
     }
 
-    /// The same plan, in which answers of the webhooks that are called for these writes are judged.
+    /// The same plan, in which answers of the webhooks that are called for the writes in `covers` are judged.
     #[must_use]
     pub fn judging(mut self, covers: Covers) -> Self {
         self.covers = covers;

@@ -1,4 +1,4 @@
-//! The resources that can be churned, and how they are written. Pure.
+//! The resources that can be churned, and how they are written. Pure: no I/O.
 
 use std::borrow::Cow;
 

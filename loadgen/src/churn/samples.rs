@@ -13,7 +13,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sample {
-    /// A YAML file beside the scenario file. Its name is also used in messages.
+    /// A YAML file beside the scenario file. The name of the file is also used in messages.
     pub file: Option<String>,
     /// The object itself, or the contents of the file.
     pub object: Option<Value>,

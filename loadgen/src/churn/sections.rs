@@ -4,7 +4,7 @@ use std::ops::DerefMut;
 
 use super::{Config, Error};
 
-/// The most sections; a plan with more is not readable.
+/// Maximum number of sections; a plan with more sections is not readable.
 const SECTIONS_MAX: usize = 20;
 
 /// The churned resources: none, one, or several at the same time.

@@ -15,7 +15,7 @@ use crate::seed;
 
 /// The annotation that updates change if no field of the template can change.
 const REVISION: &str = "longhaul.dev/revision";
-/// The most characters of `${text N}`; etcd accepts an object of 1.5 MiB.
+/// Maximum number of characters of `${text N}`; etcd accepts an object of 1.5 MiB.
 const TEXT_MAX: usize = 1 << 20;
 
 /// The beginning of the placeholder `one of`.

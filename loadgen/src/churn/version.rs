@@ -1,4 +1,4 @@
-//! The version of an object in a write, and its labels. Pure.
+//! The version of an object in a write, and its labels. Pure: no I/O.
 
 use rand_chacha::ChaCha8Rng;
 
@@ -6,7 +6,7 @@ use crate::seed;
 
 /// The label that identifies all objects of churn.
 pub(crate) const LABEL: &str = "longhaul.dev/churn";
-/// The label that objects of one group share, which are deleted together.
+/// The label of all objects in one group, which are deleted together.
 pub(super) const GROUP: &str = "longhaul.dev/group";
 
 /// An object after one of its writes.

@@ -1,8 +1,8 @@
 //! The worker: owns the state of every existing object, and starts the operations on each object in order.
 //!
-//! An object has only one operation in flight, and a later operation waits for its end. Failures are counted and
-//! repaired. An object whose creation failed is created by its next update. An object whose deletion failed is deleted
-//! later.
+//! An object has only one operation in flight, and a later operation waits for the end of the earlier operation.
+//! Failures are counted and repaired. An object whose creation failed is created by its next update. An object whose
+//! deletion failed is deleted later.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::open_loop::{Due, Moments, Workload};
 mod bulk;
 mod endings;
 
-/// Most operations that may wait for an earlier operation on the same object.
+/// Maximum number of operations that may wait for an earlier operation on the same object.
 const WAITING_MAX: usize = 16;
 /// How often failed deletions are tried again, and how many at the same time.
 const MEND_EVERY: Duration = Duration::from_secs(1);
@@ -72,7 +72,7 @@ pub(super) struct Worker {
     collections: VecDeque<(Option<Instant>, Operation)>,
     /// The remaining steps of deleted objects that are running.
     endings: JoinSet<(u64, Result<(), Failure>)>,
-    /// The number below which every object was begun.
+    /// Every object with a number below this number was begun.
     next: u64,
     canaries: u64,
 }
@@ -111,7 +111,8 @@ impl Workload for Worker {
         }
     }
 
-    /// Tries failed deletions again. They are not counted, because the planned operation was counted as failed.
+    /// Tries failed deletions again. The new tries are not counted, because the planned operation was counted as
+    /// failed.
     fn tick(&mut self) {
         for object in self.doomed.iter().copied().take(MEND_AT_ONCE).collect::<Vec<_>>() {
             let busy = self.slots.get(&object).is_some_and(|slot| slot.busy);

@@ -12,8 +12,8 @@ use super::api::Reply;
 use crate::failure::Failure;
 use facts::Change;
 
-/// The most writes between two reads of the record: half a minute at 2,000 writes a second, about 10 MiB. A reader that
-/// reads each second stays far below.
+/// Maximum number of writes between two reads of the record: half a minute at 2,000 writes a second, about 10 MiB. A
+/// reader that reads each second stays far below.
 const RECORD_MAX: usize = 1 << 16;
 
 /// A write that the API server confirmed.

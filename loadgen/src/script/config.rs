@@ -12,7 +12,7 @@ use crate::churn::config::Look;
 use crate::churn::resource::Resource;
 use crate::churn::template::Template;
 
-/// The most objects before the subject starts, and the most writes of one step. More would take longer than a short
+/// Maximum number of objects before the subject starts, and of writes of one step. More would take longer than a short
 /// run.
 pub const OBJECTS_MAX: u32 = 100_000;
 /// The largest size of an object in bytes; Kubernetes refuses `ConfigMap`s above 1 MiB.
@@ -68,11 +68,12 @@ pub struct Step {
     pub at: Option<Span>,
     /// Instead of `at`: the step follows the first hit of a fault.
     pub when: Option<When>,
-    /// Creates these objects. With `times` each name is used that often with a number after it: `noise-1`, `noise-2`, …
+    /// Creates the objects with these names. With `times` each name is used that often with a number after it:
+    /// `noise-1`, `noise-2`, …
     pub create: Option<Names>,
-    /// Changes the contents of these objects.
+    /// Changes the contents of the objects with these names.
     pub update: Option<Names>,
-    /// Deletes these objects.
+    /// Deletes the objects with these names.
     pub delete: Option<Names>,
     /// Deletes these objects and creates them again at once: same name, new uid.
     pub recreate: Option<Names>,
@@ -90,7 +91,7 @@ pub struct Step {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// Another resource than the script's, if it needs no template. Only resources that the subject watches are judged;
-    /// others only raise the revision.
+    /// writes of other resources only raise the revision.
     pub resource: Option<String>,
 }
 

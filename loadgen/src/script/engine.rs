@@ -1,4 +1,4 @@
-//! [`Script`]: a script that is running. Its worker makes the writes one after another.
+//! [`Script`]: a script that is running. The script's worker makes the writes one after another.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -34,13 +34,13 @@ const ALWAYS_THERE: &str = "default";
 /// Numbers of a script's writes so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Writes whose time has come.
+    /// Number of writes whose time has come.
     pub planned: u64,
     /// Objects that were created, except those before the start of the subject.
     pub created: u64,
-    /// Objects changed.
+    /// Number of changed objects.
     pub updated: u64,
-    /// Objects deleted.
+    /// Number of deleted objects.
     pub deleted: u64,
     /// Writes that were refused; the first one ends the script.
     pub failed: u64,
@@ -82,7 +82,7 @@ impl Script {
         Ok(Self { engine, plan, shared, awaited })
     }
 
-    /// Sets the start of the steps' times. Call it once.
+    /// Sets the instant from which the steps' times count. Call this function once.
     pub fn begin(&mut self, zero: Instant) {
         self.go(self.plan.timed(), zero);
     }
@@ -135,7 +135,7 @@ struct Worker {
     writer: Arc<Writer>,
     /// Operations that wait, at most as many as the plan has.
     waiting: VecDeque<Operation>,
-    /// The step in flight, at most one.
+    /// The repetition of a step that is in flight, at most one.
     under_way: JoinSet<Result<(), Error>>,
     /// Whether the script was stopped or a step was refused.
     is_over: bool,

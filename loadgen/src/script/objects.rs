@@ -1,4 +1,4 @@
-//! The contents of a script's writes: whole objects at creation, merge patches at updates. Pure.
+//! The contents of a script's writes: whole objects at creation, merge patches at updates. Pure: no I/O.
 
 use std::collections::BTreeMap;
 

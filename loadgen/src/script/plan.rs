@@ -1,4 +1,4 @@
-//! The plan of a script: the writes and their times. Pure.
+//! The plan of a script: the writes and their times. Pure: no I/O.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

@@ -5,7 +5,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-/// The time that sleeping and waking take. For a closer time the thread stays awake.
+/// The time that sleeping and waking take. If the alarm is closer than this, the thread stays awake.
 const AWAKE: Duration = Duration::from_micros(10);
 
 #[cfg(target_os = "linux")]

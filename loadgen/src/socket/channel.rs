@@ -1,4 +1,4 @@
-//! A nonblocking TCP connection with TLS. It moves bytes and does not interpret them.
+//! A nonblocking TCP connection with TLS. The channel moves bytes and does not interpret them.
 //!
 //! The owner calls the channel when the poll reports an event.
 
@@ -17,9 +17,9 @@ use super::record::{self, RECORD_MAX_BYTES};
 use super::session::{Opened, Session};
 use crate::failure::{Class, Failure};
 
-/// The most bytes of one read: four full TLS records.
+/// Maximum number of bytes of one read: four full TLS records.
 const READ_BYTES: usize = 64 << 10;
-/// The most reads before other connections are served, so that a large answer does not delay the next request.
+/// Maximum number of reads before other connections are served, so that a large answer does not delay the next request.
 const READS_A_TURN: usize = 4;
 
 /// The server to which connections lead, and its TLS settings.
@@ -241,7 +241,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Reads available data and passes its plaintext on in pieces. With `closing`, the server has closed the
+    /// Reads available data and passes its plaintext on in pieces. If `closing` is set, the server has closed the
     /// connection, so reading goes on to the end, also in later calls.
     pub(super) fn receive(
         &mut self,

@@ -1,4 +1,4 @@
-//! The TLS handshake, which rustls does. Its result is a [`Session`].
+//! The TLS handshake, which rustls does. The result of a handshake is a [`Session`].
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use rustls_pki_types::ServerName;
 use super::session::Session;
 use crate::failure::chain;
 
-/// The most received bytes before the handshake ends, several times a whole certificate chain. More is an error.
+/// Maximum number of received bytes before the handshake ends, several times a whole certificate chain. More is an
+/// error.
 const INCOMING_MAX_BYTES: usize = 256 << 10;
 
 /// A handshake that is not complete.

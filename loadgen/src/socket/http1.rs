@@ -81,7 +81,7 @@ impl Connection {
         self.channel.flush()
     }
 
-    /// Reads available data. With `closing`, the server has closed the connection, so reading goes on to the end.
+    /// Reads available data. If `closing` is set, the server has closed the connection, so reading goes on to the end.
     pub(crate) fn receive(&mut self, closing: bool, scratch: &mut Scratch) -> Result<Received, Failure> {
         match self.channel.receive(closing, scratch, |data| self.reader.feed(data)) {
             Ok(Came::All) if self.reader.done() => Ok(Received::Answer),

@@ -112,7 +112,7 @@ impl Connection {
         }
     }
 
-    /// Reads available data. With `closing`, the server has closed the connection, so reading goes on to the end.
+    /// Reads available data. If `closing` is set, the server has closed the connection, so reading goes on to the end.
     pub(crate) fn receive(&mut self, closing: bool, scratch: &mut Scratch) -> Standing {
         let flushed = self.channel.flush();
         let (now, session) = (Instant::now(), &mut self.session);

@@ -1,4 +1,5 @@
-//! TLS records after the handshake, which are sealed and opened in place, without a copy or an allocation. Pure.
+//! TLS records after the handshake, which are sealed and opened in place, without a copy or an allocation. Pure: no
+//! I/O.
 //!
 //! Supports TLS 1.3 (RFC 8446, section 5) and the AEAD suites of TLS 1.2 (RFC 5288, RFC 7905). rustls negotiates
 //! nothing else.
@@ -8,15 +9,15 @@ use rustls::{ConnectionTrafficSecrets, ProtocolVersion};
 
 /// The bytes of a record's header: content type, version, length.
 pub(super) const HEADER_BYTES: usize = 5;
-/// The most bytes of plaintext in a record (RFC 8446, section 5.1).
+/// Maximum number of bytes of plaintext in a record (RFC 8446, section 5.1).
 const PLAINTEXT_MAX_BYTES: usize = 16 << 10;
 /// The largest record in bytes: TLS 1.2 lets ciphers add 2048 bytes (RFC 5246, section 6.2.3), TLS 1.3 only 256.
 pub(super) const RECORD_MAX_BYTES: usize = HEADER_BYTES + PLAINTEXT_MAX_BYTES + 2048;
 const TAG_BYTES: usize = 16;
 /// The bytes of an AES-GCM nonce that TLS 1.2 sends with each record.
 const EXPLICIT_NONCE_BYTES: usize = 8;
-/// The most records that one key seals. AES-GCM keys should seal no more than 2^24.5 full records (RFC 8446, section
-/// 5.5).
+/// Maximum number of records that one key seals. AES-GCM keys should seal no more than 2^24.5 full records (RFC 8446,
+/// section 5.5).
 const SEALED_MAX: u64 = 1 << 24;
 
 pub(super) const ALERT: u8 = 21;

@@ -15,11 +15,11 @@ const HELLO_REQUEST: u8 = 0;
 const NEW_SESSION_TICKET: u8 = 4;
 const KEY_UPDATE: u8 = 24;
 const CLOSE_NOTIFY: u8 = 0;
-/// The most records in a row without data. A server sends a few tickets after the handshake, each in at most one
-/// record.
+/// Maximum number of records in a row without data. A server sends a few tickets after the handshake, each in at most
+/// one record.
 const EMPTY_MAX: u32 = 100;
-/// The most key updates that the server may request. Each is answered, and answers would pile up if the server does not
-/// read. The keys of TLS 1.3 last for hours at full load.
+/// Maximum number of key updates that the server may request. Each is answered, and answers would pile up if the server
+/// does not read. The keys of TLS 1.3 last for hours at full load.
 const UPDATES_MAX: u32 = 1_000;
 
 /// An established TLS session. Owns the keys; knows nothing of sockets.
@@ -38,7 +38,7 @@ pub(super) struct Session {
 /// The content of one record.
 pub(super) enum Opened<'a> {
     Data(&'a [u8]),
-    /// A TLS message without data. Its answer may be in `reply`.
+    /// A TLS message without data. The answer to the message may be in `reply`.
     Nothing,
     /// The peer has ended its data.
     End,

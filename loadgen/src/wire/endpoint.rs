@@ -20,8 +20,8 @@ use crate::socket::Peer;
 pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 pub(crate) const TLS_LIMIT: Duration = Duration::from_secs(10);
 const HTTPS_PORT: u16 = 443;
-/// The most session tickets that a client keeps. Each is used once, so this is also the most simultaneous handshakes
-/// that can resume a session.
+/// Maximum number of session tickets that a client keeps. Each ticket is used once, so no more handshakes can resume a
+/// session at the same time.
 const TICKETS: usize = 256;
 
 /// Why an address cannot be used, with advice.

@@ -1,9 +1,10 @@
 //! A pool of HTTP/1.1 connections that behaves like the one inside kube-apiserver (Go's `net/http.Transport`).
 //!
 //! If no connection is idle, a new connection is dialled. The call takes the new connection or a returned one,
-//! whichever comes first. Of idle connections, the most recently used is taken. A limited number of idle connections is
-//! kept for 90 s; others are closed when their calls end. If an idle connection was closed before a byte of a request
-//! was written, the request moves to another connection. A written request is never sent twice.
+//! whichever comes first. Of the idle connections, the call takes the most recently used. A limited number of idle
+//! connections is kept for 90 s; further connections are closed when their calls end. If an idle connection was closed
+//! before a byte of a request was written, the request moves to another connection. A written request is never sent
+//! twice.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

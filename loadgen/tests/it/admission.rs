@@ -1,4 +1,4 @@
-//! Tests of outcomes and verdicts: each kind of answer is counted in its own field, with a text that explains it.
+//! Tests that each kind of a webhook's answer is counted in its own field, with a text that explains the outcome.
 
 use std::time::{Duration, Instant};
 

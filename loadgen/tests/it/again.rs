@@ -30,8 +30,8 @@ async fn drain(mut wire: Wire) -> Option<()> {
     None
 }
 
-/// A server goes away with six requests in flight, of which it has processed three. Those three are answered, the other
-/// three use the next connection, and none is processed twice.
+/// A server goes away with six requests in flight, of which it has processed three. The three processed requests are
+/// answered, the other three use the next connection, and no request is processed twice.
 #[tokio::test]
 async fn what_a_goaway_leaves_behind_is_sent_again_once() {
     // A graceful end names every stream first and then the processed ones (RFC 9113, section 6.8).
@@ -73,8 +73,8 @@ async fn what_a_goaway_leaves_behind_is_sent_again_once() {
     }
 }
 
-/// A request that the server accepted before it went away and never answered may have been processed. Such a request is
-/// an error, and is not sent again.
+/// A request that the server accepted before it went away and never answered may have been processed. A request without
+/// an answer is an error, and is not sent again.
 #[tokio::test]
 async fn what_was_taken_is_never_sent_again() {
     let server = Raw::start(|mut wire| async move {
@@ -93,7 +93,7 @@ async fn what_was_taken_is_never_sent_again() {
     assert_eq!(server.accepted(), 1);
 }
 
-/// If a server never accepts a request, each call is sent four times and then fails. None waits for ever.
+/// If a server never accepts a request, each call is sent four times and then fails. No call waits for ever.
 #[tokio::test]
 async fn a_server_that_always_goes_away_ends_calls_within_bounds() {
     let server = Raw::start(|mut wire| async move {

@@ -1,4 +1,4 @@
-//! Tests of attacks on a real HTTP/2 server: each takes place at its time, and ends with its run.
+//! Tests of attacks on a real HTTP/2 server: each attack takes place at its time, and ends with its run.
 
 use std::time::{Duration, Instant};
 

@@ -202,7 +202,7 @@ async fn what_the_watch_never_showed_is_named() {
     assert!(!report.is_complete());
 }
 
-/// Invalid lines do not stop the audit: after a few of them it lists again.
+/// Invalid lines do not stop the audit: after a few invalid lines the audit lists again.
 #[tokio::test]
 async fn nonsense_in_the_stream_is_survived_and_marked() {
     let kube = kube().await;

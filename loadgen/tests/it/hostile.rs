@@ -21,8 +21,8 @@ use crate::webhook::{self, plan, run, target};
 
 /// Number of calls in a test; each has its own connection.
 const CALLS: u64 = 4;
-/// The most bytes that a client may accept in one call: its own limit of 4 MiB, and the kernel's buffers on both ends
-/// of a loopback connection (tcp(7): up to 6 MiB to receive, 4 MiB to send).
+/// Maximum number of bytes that a client may accept in one call: its own limit of 4 MiB, and the kernel's buffers on
+/// both ends of a loopback connection (tcp(7): up to 6 MiB to receive, 4 MiB to send).
 const ACCEPTED_BYTES_MAX: u64 = 16 << 20;
 /// The bytes after which the server stops, long after the client should have closed the connection.
 const GIVE_UP_BYTES: u64 = 256 << 20;
@@ -139,7 +139,8 @@ fn answer(uid: &str, headers: &str) -> String {
     )
 }
 
-/// An endless head, in lines or as one line, is cut off long before the deadline. It counts as a broken exchange.
+/// An endless head, in lines or as one line, is cut off long before the deadline. An endless head counts as a broken
+/// exchange.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn endless_heads_are_cut_off() {
     for (what, begin, line) in [

@@ -14,8 +14,8 @@ use crate::frames::{
 use crate::server::{Identity, Server, until};
 use crate::webhook::{self, assert_accounts, plan, run, target};
 
-/// An endless answer becomes a timeout, and the error names the step that was reached. Its stream is reset, and the
-/// connection continues.
+/// An endless answer becomes a timeout, and the error names the step that was reached. The stream of the endless answer
+/// is reset, and the connection continues.
 #[tokio::test]
 #[ignore = "slow"]
 async fn what_never_ends_is_a_timeout_of_its_stream() {

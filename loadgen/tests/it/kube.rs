@@ -31,7 +31,7 @@ pub struct State {
     /// The duration of each call.
     pub delay: Duration,
     busy: BTreeMap<String, usize>,
-    /// The most calls that were ever in flight for one path, without lists and creates.
+    /// Highest number of calls that were ever in flight for one path, without lists and creates.
     pub most_at_once: usize,
     pub watches: Watches,
 }

@@ -1,7 +1,7 @@
 //! Runs `action.yml` as GitHub's runner would, by a small interpreter of composite actions.
 //!
-//! Owns inputs, expressions, outputs of steps, and the files by which steps give data to the runner. Of other actions
-//! only the cache has an effect. The files of an uploaded artifact are checked in the checkout.
+//! Owns inputs, expressions, outputs of steps, and the files by which steps give data to the runner. Of the actions
+//! that `action.yml` uses, only the cache has an effect. The files of an uploaded artifact are checked in the checkout.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::page::{self, PAGE, Page, Project, Ran, bash, printed};
 
-/// The text of the action.
+/// The text of `action.yml`.
 const ACTION: &str = include_str!("../../../action.yml");
 /// The files of a runner to which each step may append.
 const FILES: [&str; 3] = ["GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STEP_SUMMARY"];

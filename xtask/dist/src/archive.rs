@@ -70,7 +70,7 @@ pub(crate) fn tarball(folder: &str, entries: Vec<Entry>, seconds: u64, level: Co
     gzip(&tar(entries.into_iter().map(below).collect(), seconds)?, level)
 }
 
-/// The SHA-256 in hexadecimal.
+/// The SHA-256 of bytes in hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }

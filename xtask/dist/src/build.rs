@@ -15,7 +15,7 @@ const FLAGS_SEPARATOR: &str = "\x1f";
 /// The shells, and the file names under which they search for completions.
 const SHELLS: [(&str, &str, &str); 3] = [("bash", "", ".bash"), ("zsh", "_", ""), ("fish", "", ".fish")];
 
-/// The largest size of a program in bytes, because every pipeline downloads the programs.
+/// Maximum size of a program in bytes, because every pipeline downloads the programs.
 const BYTES_MAX: usize = 40_000_000;
 /// The Cargo profile of the seed, which is optimized for size (Cargo.toml).
 const SEED_PROFILE: &str = "seed";
@@ -91,7 +91,7 @@ fn seed(toolchain: &Toolchain, release: &Release, folder: &Path) -> Result<()> {
     elf::check(&read(&path)?, target.machine()).with_context(|| path.display().to_string())
 }
 
-/// Builds the program of the archive for test suites into `folder`. It is built without features.
+/// Builds the program of the archive for test suites into `folder`. The program is built without features.
 fn suite(toolchain: &Toolchain, release: &Release, folder: &Path) -> Result<()> {
     let target = toolchain.target;
     let mut command = cargo();
@@ -113,8 +113,8 @@ fn strip(from: &Path, to: &Path) -> Result<()> {
     said(&mut command).map(drop).context("failed to strip a program")
 }
 
-/// The tool that removes symbols, if it is installed. It is checked before the build, because it is needed only after
-/// nine minutes.
+/// The tool that removes symbols, if it is installed. The tool is searched before the build, because the build needs it
+/// only after nine minutes.
 pub(crate) fn stripper() -> Result<Command> {
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
     let sysroot = PathBuf::from(said(Command::new(&rustc).arg("--print=sysroot"))?.trim());

@@ -13,7 +13,7 @@ const NEEDED: u64 = 1;
 /// The type `SHT_SYMTAB` of a section with symbols for debuggers.
 const SYMBOLS: u32 = 2;
 
-/// Fails unless the program is for this machine, static and stripped.
+/// Fails unless the program is static, stripped, and for the CPU with the number `machine`.
 pub(crate) fn check(file: &[u8], machine: u16) -> Result<()> {
     let file = File(file);
     // Class 2 is 64 bits, data 1 is little endian.

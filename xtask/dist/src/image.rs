@@ -26,7 +26,7 @@ const USER: u64 = 65532;
 const PROGRAMS: &str = "usr/bin";
 /// The folder of the licences in an image.
 const DOCUMENTS: &str = "usr/share/doc";
-/// The path of trusted certificates in Debian, which both programs read first.
+/// The path of trusted certificates in Debian, which `longhaul` and `longhaul-service` read first.
 const AUTHORITIES: &str = "etc/ssl/certs/ca-certificates.crt";
 /// The folders in the layer; each comes after its parent.
 const FOLDERS: [&str; 7] = ["etc", "etc/ssl", "etc/ssl/certs", "usr", PROGRAMS, "usr/share", DOCUMENTS];

@@ -18,12 +18,12 @@ const SCRIPT: &str = "install.sh";
 /// The name of the manifest, which krew derives from the plug-in's name.
 const MANIFEST: &str = "longhaul.yaml";
 
-/// Copies the script to the archives.
+/// Copies `install.sh` into the folder of the archives.
 pub(crate) fn script(out: &Path, sums: &mut Sums) -> Result<()> {
     sums.add(out, SCRIPT, &read(&root().join(SCRIPT))?)
 }
 
-/// Writes krew's manifest. The archives will be published at this address.
+/// Writes krew's manifest. The archives will be published at `address`.
 pub(crate) fn krew(address: &str, targets: &[Target], release: &Release, out: &Path, sums: &mut Sums) -> Result<()> {
     let text = manifest(address, targets, release, sums)?;
     sums.add(out, MANIFEST, text.as_bytes())
@@ -92,12 +92,12 @@ mod tests {
         sums
     }
 
-    /// Runs the script as on a machine of this kind.
+    /// Runs the script as on a machine for which `uname` prints `machine`.
     fn install(out: &Path, machine: &str, arguments: &[&str]) -> Output {
         install_with(out, machine, arguments, &[])
     }
 
-    /// Runs the script as on a machine of this kind, with environment variables.
+    /// Runs the script as on a machine for which `uname` prints `machine`, with environment variables.
     fn install_with(out: &Path, machine: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
         let programs = tempfile::tempdir().unwrap();
         let uname = programs.path().join("uname");

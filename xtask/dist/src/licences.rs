@@ -17,14 +17,14 @@ use crate::{FEATURE, PROGRAMS, cargo, said};
 
 /// The beginnings of names of files with licence terms.
 const TERMS: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
-/// Code that rustc itself links. Its versions belong to the toolchain.
+/// Code that rustc itself links. The versions of such code belong to the toolchain.
 const TOOLCHAIN: &str = "\
 Rust's standard library  MIT OR Apache-2.0  https://github.com/rust-lang/rust
 LLVM's libunwind         Apache-2.0 WITH LLVM-exception  https://github.com/llvm/llvm-project
 musl libc                MIT  https://musl.libc.org
                          Copyright 2005-2020 Rich Felker and others; the list of authors is in its file COPYRIGHT
 ";
-/// The names of that code's licence texts, which are installed with the toolchain.
+/// The names of the licence texts of code that rustc links. The texts are installed with the toolchain.
 const TOOLCHAIN_TEXTS: [&str; 3] = ["MIT.txt", "Apache-2.0.txt", "LLVM-exception.txt"];
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,8 +86,8 @@ fn linked(target: Target, packages: &[&str]) -> Result<BTreeSet<Linked>> {
     Ok(said(&mut command)?.lines().filter_map(read_line).collect())
 }
 
-/// Parses a line such as `serde v1.0.229|MIT OR Apache-2.0|https://…`. The line ends with ` (*)` if it occurred before.
-/// For packages of this workspace the folder follows.
+/// Parses a line such as `serde v1.0.229|MIT OR Apache-2.0|https://…`. A repeated line ends with ` (*)`. For packages
+/// of this workspace the line also contains the folder.
 fn read_line(line: &str) -> Option<Linked> {
     let mut parts = line.trim_end_matches(" (*)").split('|').map(str::to_owned);
     let (package, licence, repository) = (parts.next()?, parts.next()?, parts.next()?);

@@ -1,8 +1,8 @@
 //! `cargo xtask dist`: builds the release files and writes them into one folder.
 //!
 //! Each target gets static, stripped programs, and tarballs with licences, a bill of materials, completions and man
-//! pages. Its images contain only the programs. The same commit gives the same bytes on machines with the same
-//! toolchain. `docs/decisions/024` gives the reasons.
+//! pages. The images of a target contain only the programs. The same commit gives the same bytes on machines with the
+//! same toolchain. `docs/decisions/024` gives the reasons.
 
 mod action;
 mod archive;
@@ -53,7 +53,7 @@ struct Arguments {
     check_only: bool,
 }
 
-/// The feature with which both packages are built for releases.
+/// The feature with which `longhaul` and `longhaul-service` are built for releases.
 const FEATURE: &str = "dist";
 /// The released programs.
 const PROGRAMS: [Program; 2] = [
@@ -76,8 +76,8 @@ const PROGRAMS: [Program; 2] = [
     },
 ];
 
-/// The program that `longhaul-service inject` sends into a cluster. The service searches it in its own folder, so both
-/// are released together.
+/// The program that `longhaul-service inject` sends into a cluster. The service searches the seed in the service's own
+/// folder, so both programs are released together.
 const SEED: &str = "longhaul-seed";
 /// The package of the seed.
 const SEED_PACKAGE: &str = "service-seed";

@@ -196,8 +196,8 @@ fn workflow(page: &Page, project: &Project) -> Result<Ran> {
 /// A function that runs a script with environment variables, in a checkout.
 pub(crate) type Bash<'a> = dyn Fn(&str, &BTreeMap<String, String>) -> Result<Output> + 'a;
 
-/// Runs the steps of a job as GitHub's runner does. Of the actions only the cache has an effect, and the cache is
-/// empty.
+/// Runs the steps of a job as GitHub's runner does. Of the actions in the steps only the cache has an effect, and the
+/// cache is empty.
 pub(crate) fn github(
     env: &Value,
     job: &Value,
@@ -324,7 +324,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Packs the programs in the folder of this test. If they are missing, nothing is packed.
+    /// Packs the programs in the folder of this test into a tarball. If they are missing, nothing is packed.
     fn pack(out: &Path) {
         let test = std::env::current_exe().unwrap();
         let beside = test.ancestors().nth(2).unwrap();

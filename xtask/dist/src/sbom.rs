@@ -15,7 +15,7 @@ const INSTALL: &str = "cargo install --locked cargo-cyclonedx --version 0.5.9";
 /// The name that the tool's output files get.
 const NAME: &str = "bill";
 
-/// Fails with advice if the tool is missing.
+/// Fails with advice if the tool `cargo-cyclonedx` is missing.
 pub(crate) fn tool() -> Result<()> {
     if said(cargo().args(["cyclonedx", "--version"])).is_err() {
         bail!("needs cargo-cyclonedx, for the bill of materials: {INSTALL}");

@@ -1,8 +1,9 @@
 //! The archive for test suites, which contains `kube-apiserver`, `etcd` and `kubectl`, and the index through which
 //! `setup-envtest` and controller-runtime find it.
 //!
-//! Owns the layout of the archive and the index, as in controller-tools' `envtest-releases.yaml`. Both tools skip links
-//! and use only the base name of every regular file, so the three names are scripts that start one program.
+//! Owns the layout of the archive and the index, as in controller-tools' `envtest-releases.yaml`. `setup-envtest` and
+//! controller-runtime skip links and use only the base name of every regular file, so the three names are scripts that
+//! start one program.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +24,7 @@ const KUBERNETES: &str = "1.34.1";
 const NAMES: [&str; 3] = ["kube-apiserver", "etcd", "kubectl"];
 /// The folder of the programs in archives of controller-tools.
 const FOLDER: &str = "controller-tools/envtest";
-/// The name of the index.
+/// The file name of the index.
 const INDEX: &str = "envtest-releases.yaml";
 
 /// The archives of all targets, which the index lists.
@@ -58,7 +59,7 @@ impl Archives {
         sums.add(out, &name, &packed)
     }
 
-    /// Writes the index. The archives will be published at this address.
+    /// Writes the index. The archives will be published at `address`.
     pub(crate) fn index(mut self, address: &str, out: &Path, sums: &mut Sums) -> Result<()> {
         for (name, archive) in &mut self.written {
             archive["selfLink"] = json!(format!("{}/{name}", address.trim_end_matches('/')));

@@ -73,8 +73,8 @@ pub(crate) struct Toolchain {
     pub(crate) compiler: String,
 }
 
-/// The targets that this machine can build. If a requested target cannot be built, that is an error; for others a
-/// message is printed.
+/// The targets that this machine can build. If a requested target cannot be built, that is an error; for other targets
+/// a message is printed.
 pub(crate) fn usable(asked: &[Target]) -> Result<Vec<Toolchain>> {
     if !program_works("make", &["--version"]) {
         bail!("needs `make`, for the allocator: apt-get install make");

@@ -25,7 +25,7 @@ subject: {command: [./my-controller, --flag, \"two words\"], witness: {kind: htt
 churn: {resource: packages.longhaul.dev/v1alpha1, population: 20, rate: 150/s, mix: {create: 2, update: 5, delete: 2}}
 budgets: {events: {missed: 0, ghost: 0}}
 ";
-/// The files that both pipelines keep after a gate, and how each begins.
+/// The files that both pipelines keep after a gate, each with its first characters.
 const LEFT: [(&str, &str); 4] = [("gate.html", "<!"), ("junit.xml", "<?xml"), ("gate.json", "{"), ("gate.md", "#")];
 
 /// Runs both workflows with the release files in a folder.

@@ -42,7 +42,7 @@ impl Ended {
         self == Self::Exit(Some(0))
     }
 
-    /// The end as a text for people.
+    /// How the command ended, as a text for people.
     pub(crate) fn said(self) -> String {
         match self {
             Self::Exit(Some(code)) => format!("exit code {code}"),
@@ -55,7 +55,7 @@ impl Ended {
 
 impl Limits {
     /// Runs a command to its end and writes its output to a file. The command stays in this program's process group, so
-    /// that Ctrl-C reaches both.
+    /// that Ctrl-C also reaches the command.
     ///
     /// # Errors
     ///

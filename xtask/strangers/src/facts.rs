@@ -8,12 +8,12 @@ use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The most bytes that are read of one file of a record.
+/// Maximum number of bytes that are read of one file of a record.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 /// Resources that a program writes even if it has no work.
 const BESIDE: [&str; 4] =
     ["leases.coordination.k8s.io", "events", "events.events.k8s.io", "subjectaccessreviews.authorization.k8s.io"];
-/// The most kinds of objects that docs/measured/strangers.md names.
+/// Maximum number of kinds of objects that docs/measured/strangers.md names.
 const KINDS_SHOWN: usize = 5;
 
 /// A finding in docs/measured/strangers.md.
@@ -23,14 +23,14 @@ pub(crate) struct Sentence {
     pub(crate) text: String,
 }
 
-/// The outcome of a run.
+/// The outcome of a run with a published program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Facts {
     pub(crate) verdict: String,
     pub(crate) reason: String,
     pub(crate) failed: Vec<Sentence>,
-    /// Undecided findings.
+    /// Findings of the run that stayed undecided.
     pub(crate) undecided: Vec<Sentence>,
     /// Why the run is invalid; empty if it is valid.
     pub(crate) invalid: Vec<Sentence>,
@@ -38,9 +38,9 @@ pub(crate) struct Facts {
     pub(crate) judged: Vec<String>,
     /// Number of requests by the subject.
     pub(crate) requests: u64,
-    /// Number of the subject's successful lists and watches of those resources.
+    /// Number of the subject's successful lists and watches of the resources in `judged`.
     pub(crate) followed: u64,
-    /// Number of the subject's successful writes by verb and resource, without Leases, Events and similar ones.
+    /// Number of the subject's successful writes by verb and resource, without Leases, Events and similar objects.
     pub(crate) writes: BTreeMap<String, u64>,
     /// Number of requests that were refused with 4xx, by verb, resource and status; 404 and 409 do not count.
     pub(crate) refused: BTreeMap<String, u64>,
@@ -160,7 +160,7 @@ fn text(path: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Reads the lines of a file, if it exists; an incomplete line is left out.
+/// Passes the lines of a file to `take`, if the file exists; an incomplete line is left out.
 fn lines(path: &Path, mut take: impl FnMut(&Value)) {
     let Ok(file) = std::fs::File::open(path) else { return };
     for line in BufReader::new(file.take(FILE_BYTES_MAX)).lines().map_while(Result::ok) {

@@ -40,7 +40,7 @@ struct Arguments {
     /// Also run the test suites of modules that have one.
     #[arg(long)]
     suites: bool,
-    /// The most minutes for each program, from an empty folder to a verdict.
+    /// Maximum number of minutes for each program, from an empty folder to a verdict.
     #[arg(long, default_value_t = 10)]
     minutes: u64,
     /// The folder for docs/measured/strangers.md and its figures.
@@ -57,7 +57,7 @@ struct Arguments {
 /// The names of the document and of its figures, which have one line for each published program.
 const PAGE: &str = "strangers.md";
 const FIGURES: &str = "strangers.jsonl";
-/// The most memory of a command in bytes: enough to build a large operator, and more than a subject may use.
+/// Maximum memory of a command in bytes: enough to build a large operator, and more than a subject may use.
 const MEMORY_BYTES: u64 = 8 << 30;
 
 fn main() -> ExitCode {
@@ -156,8 +156,8 @@ fn read_figures(path: &Path) -> Result<Vec<Played>> {
     text.lines().map(|line| serde_json::from_str(line).with_context(|| path.display().to_string())).collect()
 }
 
-/// Writes the document and its figures in the order of the table. Programs that are no longer in the table are left
-/// out.
+/// Writes the document and its figures in the order of `strangers.yaml`. Programs that are no longer in the table are
+/// left out.
 fn write(out: &Path, all: &[Stranger], figures: &mut Vec<Played>) -> Result<()> {
     let place = |played: &Played| all.iter().position(|one| one.name == played.name);
     figures.retain(|played| place(played).is_some());

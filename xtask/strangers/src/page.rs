@@ -1,5 +1,5 @@
 //! `docs/measured/strangers.md`: the table, and below it every sentence of a FAIL, with the result of reading the
-//! program's source. Pure.
+//! program's source. Pure: no I/O.
 
 use std::fmt::Write as _;
 
@@ -18,10 +18,10 @@ Published operators and webhooks that are no part of this project, unmodified, f
 
 ";
 
-/// The most characters of a sentence in the document.
+/// Maximum number of characters of a sentence in the document.
 const SENTENCE_MAX: usize = 600;
 
-/// The whole document, in the order of the table.
+/// The whole document, in the order of `strangers.yaml`.
 pub(crate) fn page(strangers: &[Stranger], played: &[Played]) -> String {
     let mut text = HEAD.to_owned();
     total(&mut text, strangers, played);

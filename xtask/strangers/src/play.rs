@@ -18,7 +18,7 @@ use crate::table::Stranger;
 const FILE: &str = "longhaul.yaml";
 /// Number of last lines of output that the document shows.
 const LAST_WORDS: usize = 3;
-/// The most characters of a line in the document.
+/// Maximum number of characters of a line in the document.
 const LINE_MAX: usize = 200;
 /// The exit codes with which `longhaul` reports a verdict.
 const VERDICTS: std::ops::RangeInclusive<i32> = 0..=3;
@@ -65,7 +65,7 @@ pub(crate) struct Ground {
     pub(crate) init_flags: Vec<&'static str>,
     /// Whether `init` accepts the main package as an argument.
     pub(crate) takes_main: bool,
-    /// The folder that has a folder for each published program.
+    /// The cache folder, with one folder for each published program.
     pub(crate) cache: PathBuf,
     /// Whether the programs' own test suites run too.
     pub(crate) suites: bool,

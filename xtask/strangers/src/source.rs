@@ -16,7 +16,7 @@ pub(crate) struct Checkout {
     pub(crate) environment: Vec<(&'static str, String)>,
 }
 
-/// The result of a fetch.
+/// The result of fetching a published program.
 #[derive(Debug)]
 pub(crate) enum Got {
     Checkout(Checkout),
@@ -33,7 +33,7 @@ const DONE: &str = "fetched";
 ///
 /// # Errors
 ///
-/// A step failed that should work on a machine with the language; its log is in `home`.
+/// A step failed although the tools of the program's language are installed; the log of the step is in `home`.
 pub(crate) fn checkout(stranger: &Stranger, home: &Path, limits: &Limits) -> Result<Got> {
     std::fs::create_dir_all(home).with_context(|| format!("failed to make {}", home.display()))?;
     let missing = |what: &str| Ok(Got::Missing(what.to_owned()));

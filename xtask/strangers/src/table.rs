@@ -1,4 +1,5 @@
-//! `strangers.yaml`: the published programs to try, and results of reading the source behind sentences of a FAIL. Pure.
+//! `strangers.yaml`: the published programs to try, and results of reading the source behind sentences of a FAIL. Pure:
+//! no I/O.
 
 use serde::Deserialize;
 
@@ -35,8 +36,8 @@ pub(crate) struct Go {
     pub(crate) version: String,
     /// The path of the main package: `./cmd/controller`.
     pub(crate) main: String,
-    /// Whether the module has several main packages, so that a user must choose. `init` then gets this one as its only
-    /// argument.
+    /// Whether the module has several main packages, so that a user must choose. `init` then gets the chosen package as
+    /// its only argument.
     #[serde(default)]
     pub(crate) chosen: bool,
     /// The version of Go that the program needs, if most machines have an older version.

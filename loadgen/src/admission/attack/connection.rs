@@ -1,4 +1,4 @@
-//! One connection of an attack after the other: connects, sends twice a second, reads answers, and connects again.
+//! Keeps one connection of an attack: connects, sends twice a second, reads answers, and connects again after an end.
 
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use super::Shared;
 use super::session::{Done, Script, Session};
 use crate::wire::Endpoint;
 
-/// How often a connection sends.
+/// The time between two sends over a connection.
 const TURN: Duration = Duration::from_millis(500);
 /// The pause before the next connection, so that an attack is no flood of handshakes.
 const AGAIN: Duration = Duration::from_millis(500);

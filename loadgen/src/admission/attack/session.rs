@@ -1,4 +1,4 @@
-//! The frames that one connection of an attack sends, and reading the answers. Pure.
+//! The frames that one connection of an attack sends, and reading the answers. Pure: no I/O.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use super::Name;
 use crate::socket::http2::raw::{self, Code, Cutter, Fault, Frame};
 use crate::wire::Endpoint;
 
-/// Most open streams of a connection: Go's HTTP/2 server allows 250 by default, and may still count some that have
-/// ended.
+/// Maximum number of open streams of a connection. Go's HTTP/2 server allows 250 by default, and may still count
+/// streams that have ended.
 const OPEN_MAX: usize = 240;
 /// Streams that are opened each half second. With 64 connections the sum is 2,560 streams a second, of 7 KiB each.
 const STREAMS_A_TURN: usize = 20;
@@ -17,8 +17,8 @@ const STREAMS_A_TURN: usize = 20;
 const REVIEWS_A_TURN: usize = 5;
 /// The length of the field that makes a head large: below the 8 KiB that servers commonly allow.
 const FILLER_BYTES: usize = 7000;
-/// Containers of a review. All name one image, which costs one look-up. Each container is one write of the patch,
-/// together 36 KiB as base64.
+/// Number of containers of a review. All containers name one image, which costs one look-up. Each container is one
+/// write of the patch; all writes together have 36 KiB as base64.
 const CONTAINERS: usize = 160;
 /// The window of a connection before the first frame of the server (RFC 9113, section 6.9.2).
 const WINDOW_AT_FIRST_BYTES: i64 = 65_535;
@@ -38,7 +38,7 @@ pub(super) struct Script {
     head: Vec<u8>,
     /// The head of a request with an additional field of [`FILLER_BYTES`].
     large_head: Vec<u8>,
-    /// The body: a review.
+    /// The body of each request: a review.
     body: Vec<u8>,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Session<'s> {
     done: Done,
 }
 
-/// The events since the last call of [`Session::take`].
+/// The events on the connection since the last call of [`Session::take`].
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Done {
     pub streams: u64,
@@ -148,7 +148,7 @@ impl<'s> Session<'s> {
         read.map_err(|fault| fault.text.to_owned())
     }
 
-    /// The events since the last call.
+    /// Takes the events since the last call of this function.
     pub(super) fn take(&mut self) -> Done {
         std::mem::take(&mut self.done)
     }

@@ -35,8 +35,8 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&head[..], &stream.to_be_bytes(), payload].concat()
 }
 
-/// A connection sends one whole request, then large heads without a body. It never has more open streams than the
-/// server must allow.
+/// A connection sends one whole request, then large heads without a body. A connection never has more open streams than
+/// the server must allow.
 #[test]
 fn streams_are_opened_and_bring_no_body() {
     let script = Script::new(Name::OpenStreams, &endpoint(), "a:1");

@@ -1,4 +1,4 @@
-//! The reviews that Kubernetes sends for each user action; one function for each action. Pure.
+//! The reviews that Kubernetes sends for each user action; one function for each action. Pure: no I/O.
 //!
 //! Webhooks for workloads are not registered for events, endpoints, leases and revisions, so such reviews are left out.
 //! Bindings and reports of status are separate actions.
@@ -360,8 +360,8 @@ impl Expand<'_> {
         vec![self.asked(&workload)]
     }
 
-    /// The second review is of the object after the first answer and another webhook's change. It has a new uid, as in
-    /// reality.
+    /// The second review of a Pod with a sidecar contains the object after the first answer and another webhook's
+    /// change. The second review has a new uid, as in reality.
     fn sidecar(&mut self, pick: Pick) -> Vec<Review> {
         let workload = self.workload(Kind::Pod, pick);
         let mut reviews = vec![self.asked(&workload)];

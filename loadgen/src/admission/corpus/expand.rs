@@ -1,4 +1,4 @@
-//! Building blocks of reviews: images, identities, and objects of the requested size. Pure.
+//! Building blocks of reviews: images, identities, and objects of the requested size. Pure: no I/O.
 
 use std::collections::BTreeMap;
 
@@ -22,12 +22,12 @@ const LEAN_BELOW: u64 = 12 << 10;
 /// The size in bytes above which an object cannot come from a client-side `kubectl apply`: its copy of the manifest
 /// would be larger than annotations may be.
 const APPLIED_BELOW: u64 = 200 << 10;
-/// The allowed deviation of a review from its size: one part in this many.
+/// The allowed deviation of a review from its requested size: one part in this many.
 const TOLERANCE: u64 = 100;
-/// Most tries to reach a size. If the size of a kind grows in jumps, the closest try is used.
+/// Maximum number of tries to reach a size. If the size of a kind grows in jumps, the closest try is used.
 const MOST_TRIES: usize = 8;
 
-/// The state from which reviews are made.
+/// The data and random numbers from which reviews are made.
 pub(in crate::admission) struct Expand<'a> {
     pub rng: ChaCha8Rng,
     images: &'a [Image],
@@ -57,7 +57,7 @@ pub(in crate::admission) struct Workload {
     pub identity: Identity,
     pub template: Value,
     pub replicas: u32,
-    /// Whether all its images may run.
+    /// Whether all images of the workload may run.
     pub exists: bool,
 }
 
@@ -165,7 +165,7 @@ impl<'a> Expand<'a> {
         Identity::new(&mut self.rng, &namespace, name)
     }
 
-    /// Chooses this many references. `OneMissing` uses existing images if all images may run.
+    /// Chooses this many image references. `OneMissing` uses existing images if all images may run.
     pub(super) fn pick(&mut self, count: usize, pick: Pick) -> Vec<String> {
         let any = pick == Pick::Any || self.digests.is_none();
         let mut picked: Vec<String> =

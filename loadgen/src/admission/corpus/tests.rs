@@ -42,7 +42,7 @@ fn is_deny(corpus: &Corpus, number: u32) -> bool {
     corpus.template(number).expected.is_deny()
 }
 
-/// Actions with an unpinned image are both admitted and denied; all others are always admitted.
+/// Actions with an unpinned image are both admitted and denied; all other actions are always admitted.
 #[test]
 fn every_action_has_its_verdicts() {
     const BRING_IMAGES: [Action; 15] = [

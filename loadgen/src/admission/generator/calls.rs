@@ -13,8 +13,8 @@ use crate::failure::{Awaited, Failure, timed_out};
 use crate::open_loop::Due;
 use crate::socket::Opening;
 
-/// Most times that a request is sent. It is sent again if its connection was closed before a byte was written, or if
-/// the server says that it did not process the request.
+/// Maximum number of times that a request is sent. A request is sent again if its connection was closed before a byte
+/// was written, or if the server says that it did not process the request.
 const TRIES: u32 = 4;
 
 pub(super) struct Call {
@@ -63,7 +63,8 @@ impl Generator {
         self.acquire(call, begun);
     }
 
-    /// The call has its connection since `acquired`. `opening` is set if the connection was opened at that moment.
+    /// Records that the call got its connection at `acquired`. `opening` is set if the connection was opened at that
+    /// moment.
     pub(super) fn placed(&mut self, key: usize, place: Place, acquired: Instant, opening: Option<Opening>) {
         if let Some(call) = self.calls.get_mut(key) {
             if call.tries > 0 {
@@ -155,7 +156,7 @@ impl Default for Deadlines {
 }
 
 impl Deadlines {
-    /// The initial capacity. The list grows only if more than half of it is used.
+    /// The initial capacity of the list of deadlines. The list grows only if more than half of it is used.
     const ROOM: usize = 128;
 
     fn push(&mut self, at: Instant, key: usize, serial: u64, calls: &Slab<Call>) {

@@ -1,9 +1,9 @@
 //! HTTP/1.1: each connection has one call at a time, as in Go's `net/http.Transport` in kube-apiserver.
 //!
 //! If no connection is idle, a new connection is dialled. The call takes the new connection or a returned one,
-//! whichever comes first. Of idle connections, the most recently used is taken. A limited number of idle connections is
-//! kept for 90 s; others are closed when their calls end. If a connection was closed before a byte of a request was
-//! written, the request moves to another connection. A written request is never sent twice.
+//! whichever comes first. Of the idle connections, the call takes the most recently used. A limited number of idle
+//! connections is kept for 90 s; further connections are closed when their calls end. If a connection was closed before
+//! a byte of a request was written, the request moves to another connection. A written request is never sent twice.
 
 use std::time::{Duration, Instant};
 
@@ -54,7 +54,7 @@ impl Generator {
         }
     }
 
-    /// Handles an event on the connection. With `closing`, the server has closed it.
+    /// Handles an event on the connection. If `closing` is set, the server has closed the connection.
     pub(super) fn on_exclusive(&mut self, slot: usize, closing: bool) {
         let Some(Seat::Exclusive(connection, call)) = self.pool.seats.get_mut(slot) else { return };
         let Some(call) = *call else {

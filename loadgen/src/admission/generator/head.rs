@@ -1,4 +1,5 @@
-//! The head of a request as kube-apiserver writes it. It is made once; only the length differs between calls.
+//! The head of a request as kube-apiserver writes it. The head is made once; only the body's length differs between
+//! calls.
 
 use std::io::Write as _;
 use std::time::Duration;

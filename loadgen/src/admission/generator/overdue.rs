@@ -1,7 +1,7 @@
-//! Decides when calls that timed out are given up. Pure.
+//! Decides when calls that timed out are given up. Pure: no I/O.
 //!
-//! If a thread gets no CPU for a long time, its sockets contain answers of calls that have timed out meanwhile. That is
-//! not the webhook's fault, so these answers count, and the lateness of other calls shows the pause. A call is
+//! If a thread gets no CPU for a long time, its sockets contain answers of calls that have timed out meanwhile. The
+//! webhook is not at fault, so such late answers count, and the lateness of other calls shows the pause. A call is
 //! therefore given up only after all data in the sockets has been read. The wait is bounded, so that data which arrives
 //! faster than it is read cannot keep a call alive.
 
@@ -9,7 +9,7 @@ use crate::failure::MOST_BODY_BYTES;
 
 use super::EVENTS;
 
-/// The least number of bytes that one loop of the thread reads from a connection.
+/// Minimum number of bytes that one loop of the thread reads from a connection.
 const TURN_BYTES: usize = 256 << 10;
 
 /// The state at the end of one loop of the thread.

@@ -30,7 +30,7 @@ pub(super) struct Pool {
     pub(super) opening: usize,
 }
 
-/// A connection in one of its states.
+/// A connection of the pool, with its state.
 pub(super) enum Seat {
     Opening(Box<Opening>),
     /// An HTTP/1.1 connection with its call, if it has one.
@@ -104,7 +104,7 @@ impl Generator {
         }
     }
 
-    /// Handles an event on the connection. With `closing`, the server has closed it.
+    /// Handles an event on the connection. If `closing` is set, the server has closed the connection.
     pub(super) fn on_event(&mut self, slot: usize, closing: bool) {
         match self.pool.seats.get(slot) {
             None | Some(Seat::Changing) => {}
@@ -174,7 +174,7 @@ impl Generator {
         }
     }
 
-    /// Closes the connection in any state.
+    /// Closes the connection, whatever its state is.
     pub(super) fn close(&mut self, slot: usize) {
         match self.pool.seats.try_remove(slot) {
             None | Some(Seat::Changing) => {}
@@ -196,7 +196,7 @@ impl Generator {
         }
     }
 
-    /// Checks connections that may have no events.
+    /// Checks idle and opening connections, for which the poll may report no event.
     pub(super) fn sweep(&mut self, now: Instant) {
         self.close_idle(now);
         if matches!(self.setup.protocol, Protocol::Http1 { .. }) && self.pool.opening == 0 {

@@ -19,7 +19,7 @@ pub(super) fn in_batches() {
     }
 }
 
-/// Does nothing: other systems lack such a policy.
+/// Does nothing: systems other than Linux lack such a policy.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn in_batches() {}
 

@@ -1,9 +1,10 @@
 //! HTTP/2: each connection carries many calls at a time, each on its own stream.
 //!
 //! A thread has the configured number of connections, and a call uses the connection with the fewest calls. A
-//! connection accepts no further call if its server wants to end it, or if it has carried its most calls. It ends with
-//! its last call, and the next call opens another connection. Calls that begin while connections are being opened wait
-//! for them. Calls beyond the streams of those connections are overflow; a longer queue would hide them.
+//! connection accepts no further call if its server wants to end it, or if it has carried its most calls. Such a
+//! connection ends with its last call, and the next call opens another connection. Calls that begin while connections
+//! are being opened wait for them. Calls beyond the streams of the opening connections are overflow; a longer queue
+//! would hide them.
 
 use std::time::Instant;
 
@@ -93,7 +94,7 @@ impl Generator {
         self.unwritten(slot);
     }
 
-    /// Handles an event on the connection. With `closing`, the server has closed it.
+    /// Handles an event on the connection. If `closing` is set, the server has closed the connection.
     pub(super) fn on_shared(&mut self, slot: usize, closing: bool) {
         let Some(Seat::Shared(connection)) = self.pool.seats.get_mut(slot) else { return };
         let standing = connection.receive(closing, &mut self.scratch);

@@ -1,4 +1,4 @@
-//! The defaults that kube-apiserver fills in before it calls a webhook. Pure.
+//! The defaults that kube-apiserver fills in before it calls a webhook. Pure: no I/O.
 //!
 //! The values are the versioned defaults of core/v1, apps/v1 and batch/v1. The admission plugins that run before
 //! webhooks add others (`DefaultTolerationSeconds`, `Priority`, `ServiceAccount`). All values are checked against
@@ -225,7 +225,7 @@ pub(in crate::admission) fn status(kind: Kind) -> Option<Value> {
     })
 }
 
-/// Adds the missing fields.
+/// Adds the fields of `defaults` that the object lacks.
 fn set(object: &mut Value, defaults: Value) {
     if object.is_null() {
         *object = json!({});

@@ -1,7 +1,7 @@
-//! `metadata.managedFields`: the managers of fields, in the format `FieldsV1` of server-side apply. Pure.
+//! `metadata.managedFields`: the managers of fields, in the format `FieldsV1` of server-side apply. Pure: no I/O.
 //!
-//! Which lists are maps by a key, and which items have a `.`, follows the output of kube-apiserver 1.20 for the same
-//! objects. Later releases write the same format.
+//! The output of kube-apiserver 1.20 for the same objects decides which lists are maps by a key, and which items have a
+//! `.`. Later releases write the same format.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ use super::{CREATED, Kind};
 /// The field manager of `kubectl apply --server-side`, which leaves no annotation.
 pub(super) const SERVER_SIDE: &str = "kubectl";
 
-/// Structs that Go stores by value, which have no `.` of their own.
+/// Structs that Go stores by value, for which `managedFields` has no `.`.
 const BY_VALUE: [&str; 9] =
     ["metadata", "spec", "template", "jobTemplate", "strategy", "updateStrategy", "status", "names", "loadBalancer"];
 /// Fields of metadata that no manager owns.
@@ -26,7 +26,7 @@ const UNOWNED: [&str; 9] = [
     "deletionGracePeriodSeconds",
 ];
 
-/// Lists that every object of their kind has, which have no `.`.
+/// Lists that every object of their kind has, for which `managedFields` has no `.`.
 const ALWAYS_THERE: [&str; 2] = ["containers", "conditions"];
 
 /// How the schema of a kind is read.

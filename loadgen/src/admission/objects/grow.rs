@@ -1,4 +1,4 @@
-//! Makes objects larger in the way in which real objects are large. Pure.
+//! Makes objects larger in the way in which real objects are large. Pure: no I/O.
 //!
 //! Pod specs grow by containers, environment, volumes and mounts; `ConfigMaps` by files, Secrets by keys, definitions
 //! by properties, and all other kinds by annotations. The copy of `kubectl apply` and the managed fields grow with the
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use crate::admission::pods;
 use crate::seed;
 
-/// The most bytes of all annotations. Kubernetes allows 256 KiB (`TotalAnnotationSizeLimitB` of k8s.io/apimachinery),
-/// of which some are used already.
+/// Maximum number of bytes of all annotations. Kubernetes allows 256 KiB (`TotalAnnotationSizeLimitB` of
+/// k8s.io/apimachinery), of which other annotations use some.
 const MOST_ANNOTATION_BYTES: usize = 224 << 10;
-/// Bytes of environment for which one more container is added.
+/// Bytes of environment variables for which one more container is added.
 const BYTES_PER_CONTAINER: usize = 24 << 10;
-/// The most containers; real Pods have a few dozen.
+/// Maximum number of containers; real Pods have a few dozen.
 const MOST_CONTAINERS: usize = 24;
-/// The least bytes of an entry, because its name takes some.
+/// Minimum number of bytes of an added entry, because its name takes some.
 const SMALLEST: usize = 64;
 
 /// How much an object grows.
@@ -39,7 +39,7 @@ impl Growth {
         self.applied && self.bytes < MOST_ANNOTATION_BYTES / 2
     }
 
-    /// Adds containers, environment, volumes and mounts.
+    /// Adds containers, environment variables, volumes and mounts to a pod spec.
     pub(super) fn pod_spec(&self, spec: &mut Value, rng: &mut ChaCha8Rng) {
         let mut left = self.bytes;
         let Some(containers) = spec["containers"].as_array_mut() else { return };

@@ -1,4 +1,4 @@
-//! Manifests as users and controllers write them, and the objects that the API server makes of them. Pure.
+//! Manifests as users and controllers write them, and the objects that the API server makes of them. Pure: no I/O.
 
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Manifests of kinds without a pod spec. Some of them contain text that looks like a pod spec; an answer that changes
-//! such text is wrong. Pure.
+//! Manifests of kinds without a pod spec. Some manifests contain text that looks like a pod spec; an answer that
+//! changes such text is wrong. Pure: no I/O.
 
 use base64::Engine as _;
 use rand_chacha::ChaCha8Rng;

@@ -1,4 +1,4 @@
-//! The status that controllers and kubelets report for an object whose changes are complete. Pure.
+//! The status that controllers and kubelets report for an object whose changes are complete. Pure: no I/O.
 
 use serde_json::{Value, json};
 

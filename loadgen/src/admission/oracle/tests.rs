@@ -159,8 +159,8 @@ fn from_the_wire() {
     assert_eq!(wrong(template, verdict), None);
 }
 
-/// While a registry has a fault, a refusal is right only for images that must be resolved there. Allowing such an image
-/// is never right.
+/// While a registry has a fault, a refusal is right only for images that must be resolved in that registry. Allowing
+/// such an image is never right.
 #[test]
 fn a_sick_registry_excuses_refusals_and_nothing_else() {
     let corpus = corpus_of_everything(11);
@@ -274,7 +274,7 @@ fn an_image_is_denied_by_what_its_signatures_say() {
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["invalid", "mismatch", "not-found", "unsigned"]);
 }
 
-/// After a key is removed, its images must be denied, by tag or by digest. After the key comes back they must be
+/// After a key is removed, its images must be denied, by tag or by digest. After the key comes back, the images must be
 /// allowed. Images that an update leaves unchanged are not checked.
 #[test]
 fn a_removed_key_turns_the_verdict() {

@@ -132,8 +132,8 @@ fn replaying(file: &std::path::Path) -> Config {
     Config { replay: Some(file.to_owned()), ..config(0.0, Mix::usual()) }
 }
 
-/// In a scenario the images are known: a replayed request without contents has a right answer, a recorded review has
-/// not. A file that is longer than the load is refused.
+/// In a scenario the images are known: a replayed request without contents has a known right answer, and a recorded
+/// review has none. A file that is longer than the load is refused.
 #[test]
 fn a_replay_in_a_scenario_keeps_the_oracle() {
     let mut file = tempfile::NamedTempFile::new().unwrap();

@@ -1,4 +1,4 @@
-//! The user and the options of a request: the fields `userInfo` and `options`. Pure.
+//! The user and the options of a request: the fields `userInfo` and `options`. Pure: no I/O.
 //!
 //! Webhooks get a PATCH as an UPDATE with `UpdateOptions`, and with the request's own options. Only requests of
 //! `kubectl` contain a field manager (seen with kube-apiserver 1.20).

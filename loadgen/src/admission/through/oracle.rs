@@ -1,4 +1,4 @@
-//! Interprets an API server's answer, and decides whether it is the right answer. Pure.
+//! Interprets an API server's answer, and decides whether it is the right answer. Pure: no I/O.
 //!
 //! An object that is stored with an unpinned image is no wrong answer here, because the answer does not show whether
 //! the webhook was called. [`super::Stored`] counts such objects.
@@ -17,7 +17,7 @@ use crate::failure::Failure;
 /// The start of kube-apiserver's message for a denial (`ToStatusErr` of apiserver/pkg/admission/plugin/webhook/errors).
 const HOOK: &str = "admission webhook \"";
 const DENIED: &str = "denied the request";
-/// The most bytes shown of an answer's text.
+/// Maximum number of bytes shown of an answer's text.
 const SHOWN_MAX: usize = 300;
 
 /// The images of an object: JSON pointers and values.

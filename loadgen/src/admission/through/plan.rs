@@ -1,8 +1,8 @@
-//! [`Plan`]: the operations on all objects with their times, decided before the load starts. Pure.
+//! [`Plan`]: the operations on all objects with their times, decided before the load starts. Pure: no I/O.
 //!
-//! An operation on an existing object uses an object whose creation is some time ago and has ended. If no such object
-//! exists, an object is created instead. When the number of objects reaches its limit, the next operation deletes the
-//! oldest object.
+//! An operation on an existing object uses an object whose creation ended some time ago. If no such object exists, an
+//! object is created instead. When the number of objects reaches its limit, the next operation deletes the oldest
+//! object.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
@@ -23,13 +23,14 @@ use crate::admission::objects::Kind;
 use crate::arrivals::{Schedule, Stream};
 use crate::seed;
 
-/// The most objects at once; enough that two neighbouring requests are never about the same object.
+/// Maximum number of objects at once; enough that two neighbouring requests are never about the same object.
 const POPULATION_MAX: usize = 300;
 /// The time after an object's creation in which no operation uses it; longer than most webhooks take.
 const SETTLES: Duration = Duration::from_secs(1);
 /// The number of namespaces: enough to show that webhooks consider namespaces, and few enough to be made at once.
 const NAMESPACES: usize = 4;
-/// The number of operations in the fingerprint, with the manifests. All later ones follow from the same random streams.
+/// The number of operations in the fingerprint, with the manifests. All later operations follow from the same random
+/// streams.
 const FINGERPRINTED: usize = 4096;
 
 /// A plan of admission load through an API server. Cheap to clone; the same arguments give the same plan.

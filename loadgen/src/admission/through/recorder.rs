@@ -1,4 +1,4 @@
-//! Collects the counts and measurements of an interval. The worker writes; `take` swaps recorders.
+//! Collects the counts and measurements of an interval. The worker writes into a recorder, and `take` swaps recorders.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The manifests that the load writes, a bounded number for each kind, with the right answer to each. Pure.
+//! The manifests that the load writes, a bounded number for each kind, with the right answer to each. Pure: no I/O.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub(super) struct Made {
     pub expected: Expected,
 }
 
-/// Group, version and plural name of the resources that such load writes.
+/// Group, version and plural name of the resources that load through an API server writes for this mix.
 pub fn written(mix: &Mix) -> Vec<(&'static str, &'static str, &'static str)> {
     let actions = mix.weights().into_iter().filter(|&(_, weight)| weight > 0);
     let kinds = actions.filter_map(|(action, _)| action.kind()).map(|(kind, _)| kind);

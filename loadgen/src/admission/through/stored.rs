@@ -13,11 +13,11 @@ use crate::audit::{Agreement, Audit, Config, Entry};
 use crate::churn::{Api, Writes};
 use facts::{Change, Commit, Uid};
 
-/// Most commits that one batch contains.
+/// Maximum number of commits that one batch contains.
 const BATCH_MAX: usize = 4096;
-/// Most unpinned objects that are remembered by uid; the load never has more.
+/// Maximum number of unpinned objects that are remembered by uid; the load never has more.
 const UNPINNED_MAX: usize = 10_000;
-/// Most example texts between two calls of [`Stored::take`].
+/// Maximum number of example texts between two calls of [`Stored::take`].
 const EXAMPLES_MAX: usize = 5;
 /// The length of a SHA-256 in hex.
 const DIGEST_HEX: usize = 64;
@@ -36,18 +36,18 @@ struct Watched {
     agreement: Agreement,
 }
 
-/// The findings since the last call.
+/// The findings since the last call of [`Stored::take`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
-    /// Versions with images that were stored.
+    /// Number of stored versions of objects with images.
     pub stored: u64,
     /// Objects that became unpinned: stored with an image that has no digest.
     pub unpinned: u64,
-    /// Descriptions of some of them: `Pod lh-admission-x-0/cart-7 was stored with the image r:5000/a:1`.
+    /// Descriptions of some unpinned objects: `Pod lh-admission-x-0/cart-7 was stored with the image r:5000/a:1`.
     pub examples: Vec<String>,
 }
 
-/// Counts versions and unpinned objects. Pure.
+/// Counts versions and unpinned objects. Pure: no I/O.
 #[derive(Debug, Default)]
 struct Tally {
     /// The uids of objects that are unpinned now.
@@ -56,8 +56,8 @@ struct Tally {
 }
 
 impl Stored {
-    /// Starts to watch the kinds that the plan writes and for which the webhook is registered. `covers` tells that for
-    /// a group and a plural name. Call this function before the first write.
+    /// Starts to watch the kinds that the plan writes and for which the webhook is registered. `covers` decides whether
+    /// the webhook is registered for a group and a plural name. Call this function before the first write.
     pub async fn watch(plan: &Plan, api: &Api, covers: &(dyn Fn(&str, &str) -> bool + Sync)) -> Result<Self, Error> {
         let mut watched = BTreeMap::new();
         for (kind, pod_spec) in plan.watched().filter(|(kind, _)| covers(kind.group(), kind.plural())) {
@@ -80,7 +80,7 @@ impl Stored {
         }
     }
 
-    /// The findings since the last call. Call it every few seconds.
+    /// The findings since the last call. Call this function every few seconds.
     pub fn take(&mut self) -> Result<Found, Error> {
         let now = Instant::now();
         for (plural, Watched { audit, agreement }) in &mut self.watched {
@@ -118,7 +118,7 @@ impl Stored {
         Ok(())
     }
 
-    /// Checks that every confirmed write appeared in a watch. Call it after everything was taken.
+    /// Checks that every confirmed write appeared in a watch. Call this function after all findings were taken.
     pub fn agrees(self) -> Result<(), Error> {
         for (plural, watched) in self.watched {
             let outcome = watched.agreement.finish();

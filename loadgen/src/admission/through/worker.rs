@@ -1,7 +1,7 @@
 //! The worker: owns the known state of every existing object, and starts the operations on each object in order.
 //!
-//! An object has only one request in flight. A later request waits for its end, and its response time still counts from
-//! its planned time.
+//! An object has only one request in flight. A later request waits for the end of the earlier request, and its response
+//! time still counts from its planned time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::open_loop::{Due, Moments, Workload};
 use facts::Change;
 
-/// Most operations that may wait for an earlier operation on the same object.
+/// Maximum number of operations that may wait for an earlier operation on the same object.
 const WAITING_MAX: usize = 16;
 /// Number of deletions at the same time during the clean-up, and its time limit.
 const CLEAN_AT_ONCE: usize = 32;

@@ -1,4 +1,4 @@
-//! Tests with writes and commits of random runs, in any order, complete or with missing commits.
+//! Tests the comparison with writes and commits of random runs, in any order, complete or with missing commits.
 
 use proptest::prelude::*;
 
@@ -41,8 +41,8 @@ fn commits(begin: Instant, count: u64, spacing: Duration) -> Vec<Entry> {
 }
 
 proptest! {
-    /// Whichever source comes first, and however far apart within the grace time: writes with commits are confirmed,
-    /// and exactly the writes without commits are reported. Commits of others do not matter.
+    /// If writes and commits come in any order within the grace time, writes with commits are confirmed, and exactly
+    /// the writes without commits are reported. Commits of other clients do not matter.
     #[test]
     fn exactly_what_was_not_shown_is_named(
         count in 1_u64..60,

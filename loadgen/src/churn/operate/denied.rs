@@ -1,4 +1,4 @@
-//! Objects that must be refused. They are really sent, and deleted if they are allowed.
+//! Objects that must be refused. Such objects are really sent, and deleted if the webhooks allow them.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Writes of another writer, which has its own field manager. It uses server-side apply, or reads an object and
+//! Writes of another writer, which has its own field manager. The writer uses server-side apply, or reads an object and
 //! replaces it.
 
 use http::StatusCode;

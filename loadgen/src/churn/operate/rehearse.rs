@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// The message of a webhook that does not support dry runs. Only the real write can then show the result.
 pub(super) const CANNOT_REHEARSE: &str = "does not support dry run";
-/// The number of the object that is written: the first object.
+/// The number of the object that dry runs write: the first object.
 const OBJECT: u64 = 0;
 const REVISION: u64 = 1;
 

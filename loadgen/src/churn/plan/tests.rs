@@ -202,7 +202,7 @@ fn what_has_to_be_refused_is_no_part_of_the_population() {
     assert!(error.starts_with("churn.templates: cannot be used with `template`"), "{error}");
 }
 
-/// The next planned write of an object equals the next one in the stream of operations.
+/// The next planned write of an object equals the object's next write in the stream of operations.
 #[test]
 fn the_next_write_of_an_object_is_that_of_the_operations() {
     let mix = Mix { create: 2, update: 4, delete: 2, ..Mix::default() };
@@ -220,7 +220,7 @@ fn the_next_write_of_an_object_is_that_of_the_operations() {
 }
 
 /// With `auto`, the same seed gives the same operations in the same order, and their predicted times equal the real
-/// ones.
+/// times.
 #[test]
 fn a_plan_that_is_steered_makes_the_same_operations() {
     let config: Config =

@@ -10,8 +10,8 @@ use super::Worker;
 use crate::churn::api::IN_FLIGHT_MAX;
 use crate::failure::Failure;
 
-/// The most objects that wait for their end: half a minute at 300 deletions a second. The finalizers of further objects
-/// are removed at once.
+/// Maximum number of objects that wait for their end: half a minute at 300 deletions a second. The finalizers of
+/// further objects are removed at once.
 const ENDINGS_MAX: usize = 10_000;
 
 impl Worker {

@@ -1,4 +1,4 @@
-//! Reads HTTP/1.1 answers from pieces of plaintext, within size limits. Pure.
+//! Reads HTTP/1.1 answers from pieces of plaintext, within size limits. Pure: no I/O.
 //!
 //! The rules of framing are in RFC 9112, section 6.3. Where they allow several behaviours, this reader does as Go's
 //! client, because kube-apiserver is a Go program.
@@ -9,10 +9,10 @@ use super::chunked::Chunked;
 use crate::failure::{Failure, MOST_BODY_BYTES};
 use crate::socket::{Coding, Seen};
 
-/// The most bytes of a head. Go's client accepts 10 MiB, but no webhook sends nearly as much, and each of thousands of
-/// connections may hold one head.
+/// Maximum number of bytes of a head. Go's client accepts 10 MiB, but no webhook sends nearly as much, and each of
+/// thousands of connections may hold one head.
 const HEAD_MAX_BYTES: usize = 512 << 10;
-/// The most lines of a head. Go limits only the bytes, but no webhook sends more lines.
+/// Maximum number of lines of a head. Go limits only the bytes, but no webhook sends more lines.
 const HEADERS_MAX: usize = 128;
 /// The size of buffers that are kept. Larger buffers are freed after a large answer.
 const KEPT_BYTES: usize = 64 << 10;

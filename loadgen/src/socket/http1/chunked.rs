@@ -1,10 +1,10 @@
-//! Removes the chunked framing from a body (RFC 9112, section 7.1). Pure; stores no data, only a position in the
-//! framing.
+//! Removes the chunked framing from a body (RFC 9112, section 7.1). Pure, without I/O; stores no data, only a position
+//! in the framing.
 
-/// The longest line of a chunk's size with its extensions, and the most bytes of trailers. It also limits all size
-/// lines together, beyond [`FRAMING_FREE_BYTES`] for each chunk and twice the data. Go has the same limits.
+/// The longest line of a chunk's size with its extensions, and the most bytes of trailers. The same number limits the
+/// sum of all size lines beyond [`FRAMING_FREE_BYTES`] for each chunk and twice the data. Go has the same limits.
 const LINE_MAX_BYTES: u32 = 16 << 10;
-/// Bytes of framing for each chunk that do not count.
+/// Bytes of framing for each chunk that do not count towards the limit.
 const FRAMING_FREE_BYTES: u64 = 16;
 
 /// The position of the next byte in the framing.

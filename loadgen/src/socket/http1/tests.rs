@@ -293,7 +293,7 @@ fn the_end_of_a_connection_is_seen_behind_a_large_body() {
     assert!(!line.client.reusable());
 }
 
-/// An end without a closing alert is an end; an end in the middle of a record is an error.
+/// A connection may end without a closing alert; an end in the middle of a record is an error.
 #[test]
 fn ends_are_told_from_breaks() {
     let until_close = [Some(HEAD), Some("\r\n"), Some("some")];

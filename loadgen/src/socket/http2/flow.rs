@@ -1,11 +1,11 @@
-//! Flow control (RFC 9113, section 5.2): how many bytes the client and the server may send. Pure.
+//! Flow control (RFC 9113, section 5.2): how many bytes the client and the server may send. Pure: no I/O.
 
 use super::frame::Fault;
 
 /// The largest window (RFC 9113, section 6.9.1).
 const WINDOW_MAX: i64 = (1 << 31) - 1;
 
-/// Number of bytes of DATA that the client may send. It is negative after the server made its windows smaller.
+/// Number of bytes of DATA that the client may send. The number is negative after the server made its windows smaller.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowance(i64);
 
@@ -18,7 +18,7 @@ impl Allowance {
         usize::try_from(self.0).unwrap_or(0)
     }
 
-    /// Uses up sent bytes; `bytes` is at most [`Allowance::bytes`].
+    /// Subtracts sent bytes; `bytes` is at most [`Allowance::bytes`].
     pub(super) fn spend(&mut self, bytes: usize) {
         self.0 -= i64::try_from(bytes).unwrap_or(WINDOW_MAX);
     }
@@ -33,8 +33,8 @@ impl Allowance {
     }
 }
 
-/// Number of bytes of DATA that the server may send. Received data is processed at once, so only bytes that were not
-/// given back yet are missing.
+/// Number of bytes of DATA that the server may send. Received data is processed at once, so only bytes that the client
+/// has not given back yet are missing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Grant {
     size: u32,

@@ -1,11 +1,11 @@
-//! Frames of HTTP/2 (RFC 9113, sections 4 and 6): cutting them out of plaintext, checking, and writing. Pure.
+//! Frames of HTTP/2 (RFC 9113, sections 4 and 6): cutting them out of plaintext, checking, and writing. Pure: no I/O.
 
 use std::fmt;
 
 /// The bytes of a frame's header: length, type, flags, stream.
 pub(super) const HEADER_BYTES: usize = 9;
-/// The most bytes of a frame's payload, unless the peer allows more (RFC 9113, section 4.2). Larger frames would only
-/// delay other streams.
+/// Maximum number of bytes of a frame's payload, unless the peer allows more (RFC 9113, section 4.2). Larger frames
+/// would only delay other streams.
 pub(crate) const PAYLOAD_MAX_BYTES: usize = 16 << 10;
 /// The bytes that a client sends first (RFC 9113, section 3.4).
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

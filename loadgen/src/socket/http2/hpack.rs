@@ -1,4 +1,4 @@
-//! Decodes the header fields of answers from HPACK (RFC 7541). Pure.
+//! Decodes the header fields of answers from HPACK (RFC 7541). Pure: no I/O.
 //!
 //! Only the fields of an answer that matter are decoded: status, type, length and compression. Of other fields only the
 //! size is kept, which the dynamic table needs to stay equal to the server's. That table has HTTP/2's default size of 4
@@ -11,7 +11,7 @@ use super::frame::{Code, Fault};
 use crate::socket::Coding;
 use table::{Entry, Table};
 
-/// The most bytes of a decoded text. Longer texts mean nothing here; Kubernetes' own have about a dozen bytes.
+/// Maximum number of bytes of a decoded text. Longer texts do not matter; Kubernetes' own have about a dozen bytes.
 const TEXT_MAX_BYTES: usize = 1 << 10;
 
 /// The properties of an answer that its header fields state.

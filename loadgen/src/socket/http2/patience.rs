@@ -1,8 +1,8 @@
-//! The limit of frames without content, after which the connection ends with `ENHANCE_YOUR_CALM`. Pure.
+//! The limit of frames without content, after which the connection ends with `ENHANCE_YOUR_CALM`. Pure: no I/O.
 //!
 //! A PING, an empty piece of a body, or a window of one more byte is allowed, but each takes time from other calls. A
-//! budget pays for such frames. It grows with time, and with every sent frame, because a server may react to that
-//! frame.
+//! budget pays for such frames. The budget grows with time, and with every sent frame, because a server may react to
+//! that frame.
 
 use std::time::Instant;
 
@@ -15,8 +15,8 @@ const FIRST: u32 = 10_000;
 const FOR_EACH_SENT: u32 = 64;
 /// Frames that each second pays for; even one PING a second is unusual.
 const PER_SECOND: f64 = 1000.0;
-/// The largest budget. This many frames are read in a moment, and a thousand streams with bodies of 3 MiB may cause as
-/// many.
+/// The largest budget. Reading this many frames takes a moment, and a thousand streams with bodies of 3 MiB may cause
+/// as many frames.
 const SAVED_MAX: u32 = 1_000_000;
 
 /// The budget of one connection.
@@ -46,7 +46,7 @@ impl Patience {
         Ok(())
     }
 
-    /// Adds the frames for the passed time. The time is only read when the budget is empty.
+    /// Adds the frames for the passed time. The clock is read only when the budget is empty.
     fn fill(&mut self, now: Instant) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to what may be saved up")]
         let gained =

@@ -1,5 +1,5 @@
 //! The head of requests in HPACK (RFC 7541), made once, because only the length of the body differs between calls.
-//! Pure.
+//! Pure: no I/O.
 //!
 //! If the server announces a large enough table, the next request adds the constant fields to the table. In later
 //! requests each of these fields is one byte, as with other clients.

@@ -1,5 +1,5 @@
 //! The client's side of an HTTP/2 connection (RFC 9113): received frames, sent frames, and the result of each call.
-//! Pure.
+//! Pure: no I/O.
 //!
 //! Time is an argument and no I/O happens here, so a test can imitate any server. A violation by the server ends the
 //! connection; an error in one answer ends only its stream.
@@ -23,7 +23,8 @@ use crate::socket::Seen;
 const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
 /// The initial window of a connection (RFC 9113, section 6.9.2).
 const WINDOW_AT_FIRST_BYTES: u32 = 65_535;
-/// The most bytes of an answer's head, as with HTTP/1.1. Go's client accepts 10 MiB; no webhook sends nearly as much.
+/// Maximum number of bytes of an answer's head, as with HTTP/1.1. Go's client accepts 10 MiB; no webhook sends nearly
+/// as much.
 const HEAD_MAX_BYTES: usize = 512 << 10;
 /// The size up to which frames of several calls share one write. With larger writes the first call would wait for the
 /// last.

@@ -1,4 +1,4 @@
-//! The server's settings (RFC 9113, section 6.5). Pure.
+//! The server's settings (RFC 9113, section 6.5). Pure: no I/O.
 
 use super::frame::Fault;
 

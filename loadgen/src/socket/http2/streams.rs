@@ -1,4 +1,4 @@
-//! The streams of a connection: open streams, their progress, and their buffers, which are used again. Pure.
+//! The streams of a connection: open streams, their progress, and their buffers, which are used again. Pure: no I/O.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use super::frame::Code;
 use super::hpack::Head;
 use crate::failure::{Failure, MOST_BODY_BYTES};
 
-/// The receive window of a stream: a body of the largest size and its end.
+/// The receive window of a stream, large enough for a body of the largest size and its end.
 pub(super) const WINDOW_BYTES: u32 = 5 << 20;
 /// The size of buffers that are kept. Larger buffers are freed after a large answer.
 const KEPT_BYTES: usize = 64 << 10;
@@ -115,7 +115,7 @@ impl Streams {
         self.open.len()
     }
 
-    /// Opens a stream. Its number must be higher than all earlier ones.
+    /// Opens a stream. The number of a new stream must be higher than all earlier numbers.
     pub(super) fn open(&mut self, id: u32, call: usize, length: usize, allowance: u32) -> &mut Stream {
         debug_assert!(self.open.back().is_none_or(|(last, _)| *last < id));
         let place = self.free.pop().unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! Decodes the Huffman code of HPACK (RFC 7541, appendix B). Pure.
+//! Decodes the Huffman code of HPACK (RFC 7541, appendix B). Pure: no I/O.
 //!
 //! The code is canonical: codes of equal length are consecutive in the order of their symbols, and follow the shorter
 //! codes. The lengths alone therefore determine the code.

@@ -1,4 +1,4 @@
-//! The static table and the dynamic table of HPACK (RFC 7541, sections 2.3 and 4, appendix A). Pure.
+//! The static table and the dynamic table of HPACK (RFC 7541, sections 2.3 and 4, appendix A). Pure: no I/O.
 
 use std::collections::VecDeque;
 

@@ -8,9 +8,10 @@ use crate::failure::Failure;
 use crate::socket::http2::frame::{self, Code, Fault, Frame};
 use crate::socket::http2::streams::{Broken, Stream};
 
-/// The most bytes of replies (to PING and SETTINGS) that the server has not read. A server with more is hostile.
+/// Maximum number of bytes of replies (to PING and SETTINGS) that the server has not read. A server with more is
+/// hostile.
 pub(super) const REPLIES_MAX_BYTES: usize = 256 << 10;
-/// The most bytes of a GOAWAY's text that messages contain.
+/// Maximum number of bytes of a GOAWAY's text that messages contain.
 const DEBUG_TEXT_BYTES: usize = 200;
 
 impl Session {

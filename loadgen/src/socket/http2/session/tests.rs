@@ -125,7 +125,7 @@ fn frames(said: &[u8]) -> Vec<(u8, u8, u32, &[u8])> {
     frames
 }
 
-/// The client first sends preface, settings and a larger window, then the request. It acknowledges the server's
+/// The client first sends preface, settings and a larger window, then the request. The client acknowledges the server's
 /// settings.
 #[test]
 fn the_first_words() {
@@ -416,7 +416,7 @@ fn an_early_answer_ends_the_request() {
     assert_eq!(frames(&client.said()), [(RST_STREAM, 0, 1, &8u32.to_be_bytes()[..])]);
 }
 
-/// The limit of streams is the server's, and before that is known, HTTP/2's.
+/// The limit of streams is the server's limit, or HTTP/2's limit until the server's limit is known.
 #[test]
 fn room_is_what_the_server_allows() {
     let mut client = Client::welcomed(0);
