@@ -13,7 +13,7 @@ pub use replicas::{
 };
 pub use rights::{ALL_ROLES_ACCOUNT, all_roles, cluster_roles};
 
-/// The CustomResourceDefinition of `packages.longhaul.dev`; a control plane without nodes needs nothing else.
+/// The `CustomResourceDefinition` of `packages.longhaul.dev`; a control plane without nodes needs nothing else.
 pub const PACKAGE_CRD: &str = include_str!("../manifests/package-crd.yaml");
 /// The namespace of the service.
 pub const NAMESPACE: &str = include_str!("../manifests/namespace.yaml");
@@ -23,7 +23,7 @@ pub const RBAC: &str = include_str!("../manifests/rbac.yaml");
 pub const DEPLOYMENT: &str = include_str!("../manifests/deployment.yaml");
 /// The Service object to which the API server sends reviews.
 pub const SERVICE: &str = include_str!("../manifests/service.yaml");
-/// The PodDisruptionBudget that keeps admission available while nodes are drained.
+/// The `PodDisruptionBudget` that keeps admission available while nodes are drained.
 pub const POD_DISRUPTION_BUDGET: &str = include_str!("../manifests/pod-disruption-budget.yaml");
 /// The NetworkPolicy: the allowed connections of the service's Pods.
 pub const NETWORK_POLICY: &str = include_str!("../manifests/network-policy.yaml");
@@ -72,7 +72,7 @@ pub fn objects(file: &'static str, text: &str) -> Result<Vec<Value>, Error> {
     serde_saphyr::from_multiple(text).map_err(failed(file))
 }
 
-/// The CustomResourceDefinition of `packages.longhaul.dev` as JSON, so that a client can create it.
+/// The `CustomResourceDefinition` of `packages.longhaul.dev` as JSON, so that a client can create it.
 pub fn package_crd() -> Result<Value, Error> {
     serde_saphyr::from_str(PACKAGE_CRD).map_err(failed("package-crd.yaml"))
 }

@@ -45,7 +45,7 @@ pub(crate) use text::scenario;
 pub(crate) use trial::{Trial, changes, varying};
 pub(crate) use ways::Way;
 
-/// The folder in which kubebuilder puts CustomResourceDefinitions that it generates from the sources.
+/// The folder in which kubebuilder puts `CustomResourceDefinition`s that it generates from the sources.
 const BASES: &str = "config/crd/bases";
 /// The file beside the scenario with the objects of a kustomization, written if it changes definitions or rules.
 const BUILT_CRDS: &str = "longhaul-crds.yaml";
@@ -91,7 +91,7 @@ pub(crate) struct Found {
     /// The build command in the Dockerfile.
     image_built: Option<makefile::Built>,
     makefiles: Vec<(PathBuf, makefile::Built)>,
-    /// CustomResourceDefinitions and webhook configurations as written.
+    /// `CustomResourceDefinition`s and webhook configurations as written.
     objects: Vec<(PathBuf, Value)>,
     go: go::Sources,
     rust: rust::Sources,

@@ -39,7 +39,7 @@ pub struct Own {
     /// The required answer to the creation of the object.
     #[serde(default)]
     pub expect: Expect,
-    /// Whether the object was made from the CustomResourceDefinition alone. A webhook has more rules, so both answers
+    /// Whether the object was made from the `CustomResourceDefinition` alone. A webhook has more rules, so both answers
     /// are right.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub made: bool,

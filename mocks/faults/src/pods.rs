@@ -31,7 +31,7 @@ pub enum KillBy {
     Signal,
     /// The Pod is deleted without a grace period, and another Pod replaces it.
     Delete,
-    /// The Pod is evicted, as by `kubectl drain`: its containers get time to end, and PodDisruptionBudgets are
+    /// The Pod is evicted, as by `kubectl drain`: its containers get time to end, and `PodDisruptionBudget`s are
     /// respected.
     Evict,
 }

@@ -42,11 +42,11 @@ pub struct Asked<'a> {
     pub uid: &'a [u8],
     /// Whether the webhook may change the object.
     pub mutating: bool,
-    /// The version of the AdmissionReview that the webhook received.
+    /// The version of the `AdmissionReview` that the webhook received.
     pub version: Version,
 }
 
-/// The two versions of an AdmissionReview: the same fields, but other requirements for the answer.
+/// The two versions of an `AdmissionReview`: the same fields, but other requirements for the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// `admission.k8s.io/v1`.
@@ -92,14 +92,14 @@ pub enum Refusal {
         content_type: String,
         why: media::Problem,
     },
-    /// The body is neither JSON nor YAML of an AdmissionReview.
+    /// The body is neither JSON nor YAML of an `AdmissionReview`.
     #[error("the body is no AdmissionReview ({why}): {body}")]
     Undecodable {
         why: String,
         /// The beginning of the body.
         body: String,
     },
-    /// The AdmissionReview has no `response`.
+    /// The `AdmissionReview` has no `response`.
     #[error("webhook response was absent")]
     Absent,
     /// The answer belongs to another request.
@@ -110,7 +110,7 @@ pub enum Refusal {
         /// The uid of the answer.
         got: String,
     },
-    /// The object is no AdmissionReview of the expected version.
+    /// The object is no `AdmissionReview` of the expected version.
     #[error("expected webhook response of {expected}, Kind=AdmissionReview, got {api_version}, Kind={kind}")]
     Type {
         api_version: String,
@@ -150,7 +150,7 @@ impl Version {
         }
     }
 
-    /// The `apiVersion` of AdmissionReviews of this version.
+    /// The `apiVersion` of `AdmissionReview`s of this version.
     pub fn api_version(self) -> &'static str {
         match self {
             Self::V1 => "admission.k8s.io/v1",

@@ -1,4 +1,4 @@
-//! The simulated controller of PersistentVolumeClaims and of the PersistentVolumes that are bound to them.
+//! The simulated controller of `PersistentVolumeClaim`s and of the `PersistentVolume`s that are bound to them.
 //!
 //! If no volume belongs to a claim, this module makes one, as a provisioner does; storage classes are ignored.
 

@@ -14,7 +14,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Suffix after a file name: the webhook must refuse the object in this file.
 const DENIED: &str = "=denied";
 
-/// The objects to send, from files with templates and from CustomResourceDefinitions.
+/// The objects to send, from files with templates and from `CustomResourceDefinition`s.
 pub(super) fn objects(files: &[String], definitions: &[PathBuf]) -> Result<Vec<Own>> {
     // The user who typed a path may read it.
     let definitions = read_manifests(&Ground::looked_at(Path::new("")), definitions)
@@ -75,7 +75,7 @@ fn read(path: &Path) -> Result<Value> {
     Ok(serde_saphyr::from_str(&std::fs::read_to_string(path)?)?)
 }
 
-/// The resource of a CustomResourceDefinition in its first served version, and the schema of this version.
+/// The resource of a `CustomResourceDefinition` in its first served version, and the schema of this version.
 fn served(definition: &Value) -> Option<(String, &Value)> {
     let versions = definition["spec"]["versions"].as_array()?;
     let version = versions.iter().find(|version| version["served"] != false)?;

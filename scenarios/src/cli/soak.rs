@@ -144,11 +144,11 @@ impl Cluster {
 /// The kind of object that the client watches, and the proof that the client saw a version.
 #[derive(clap::Args)]
 struct OwnKind {
-    /// Files and folders with manifests to apply first, such as the CustomResourceDefinition of `--resource`. May be given several times.
+    /// Files and folders with manifests to apply first, such as the `CustomResourceDefinition` of `--resource`. May be given several times.
     #[arg(long, value_name = "PATH")]
     manifests: Vec<PathBuf>,
     /// Write objects of this kind instead of the scenario's kind, for a controller with a custom resource: `caches.cache.example.com/v1`.
-    /// The objects are generated from the schema in its CustomResourceDefinition, see `--manifests`.
+    /// The objects are generated from the schema in its `CustomResourceDefinition`, see `--manifests`.
     #[arg(long, value_name = "RESOURCE")]
     resource: Option<String>,
     /// A YAML file with a template for objects of `--resource`, as in `script.template`.

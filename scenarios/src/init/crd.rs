@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// A custom resource with its CustomResourceDefinition.
+/// A custom resource with its `CustomResourceDefinition`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "they are facts of a definition, each by itself")]
 pub(crate) struct Crd {
@@ -36,7 +36,7 @@ impl Crd {
         format!("{}/{}", self.group, self.version)
     }
 
-    /// The name of the CustomResourceDefinition, by which requests are recorded.
+    /// The name of the `CustomResourceDefinition`, by which requests are recorded.
     pub(crate) fn name(&self) -> String {
         format!("{}.{}", self.plural, self.group)
     }

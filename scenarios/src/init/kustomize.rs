@@ -14,7 +14,7 @@ use tokio::io::AsyncReadExt as _;
 
 use super::{folder, manifests};
 
-/// The folder that combines all manifests of a project, then the folder with only its CustomResourceDefinitions.
+/// The folder that combines all manifests of a project, then the folder with only its `CustomResourceDefinition`s.
 const FOLDERS: [&str; 2] = ["config/default", "config/crd"];
 const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 /// The most folders that a kustomization may include.

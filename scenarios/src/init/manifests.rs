@@ -14,7 +14,7 @@ pub(super) struct Defined {
     pub(super) crds: Vec<Crd>,
     pub(super) hooks: Vec<Hook>,
     pub(super) samples: Vec<Sample>,
-    /// CustomResourceDefinitions and webhook configurations as written.
+    /// `CustomResourceDefinition`s and webhook configurations as written.
     pub(super) objects: Vec<Value>,
     /// Custom resources in any folder. Such objects are used as samples if a kind has no others.
     pub(super) shown: Vec<Sample>,
@@ -96,7 +96,7 @@ const VALIDATING: &str = "ValidatingWebhookConfiguration";
 /// The message about a template of a chart, which is skipped.
 pub(super) const TEMPLATE: &str = "it is a template: render it, for example with `helm template`, and try again";
 
-/// Whether a CustomResourceDefinition has template braces outside its schemas: in a name, an annotation or a path.
+/// Whether a `CustomResourceDefinition` has template braces outside its schemas: in a name, an annotation or a path.
 fn has_template(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains("{{"),
@@ -136,7 +136,7 @@ fn deploys(text: &str) -> bool {
     lines.map(|kind| kind.trim().trim_matches('"')).any(|kind| kinds.contains(&kind))
 }
 
-/// Whether an object is a CustomResourceDefinition or a webhook configuration.
+/// Whether an object is a `CustomResourceDefinition` or a webhook configuration.
 pub(super) fn is_definition(object: &Value) -> bool {
     [CRD, MUTATING, VALIDATING].iter().any(|kind| object["kind"] == *kind)
 }

@@ -1,5 +1,5 @@
 //! The objects that an observation creates: a sample of each kind or objects generated from its
-//! CustomResourceDefinition, and the objects that samples need. Does no I/O.
+//! `CustomResourceDefinition`, and the objects that samples need. Does no I/O.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ const CHANGES_MAX: usize = 8;
 #[derive(Debug, Clone)]
 pub(crate) struct Trial {
     pub(crate) crd: Crd,
-    /// Samples first, then templates generated from the CustomResourceDefinition, the most likely first. The first
+    /// Samples first, then templates generated from the `CustomResourceDefinition`, the most likely first. The first
     /// template that the API server accepts is used.
     pub(crate) templates: Vec<(Option<PathBuf>, Value)>,
 }
@@ -76,7 +76,7 @@ pub(crate) fn changes(template: &Value, crd: &Crd) -> Vec<(String, Value)> {
     made
 }
 
-/// Collects the placeholders of a template that was generated from a CustomResourceDefinition.
+/// Collects the placeholders of a template that was generated from a `CustomResourceDefinition`.
 fn placeholders(value: &Value, at: &str, found: &mut Vec<(String, Value)>) {
     match value {
         Value::Object(parts) => {

@@ -79,7 +79,7 @@ fn proposed(found: &Found) -> Proposal {
         .unwrap_or_else(|| by_lines(found, framework))
 }
 
-/// The witness `status`, if the CustomResourceDefinition has the observed generation and the sources may write it.
+/// The witness `status`, if the `CustomResourceDefinition` has the observed generation and the sources may write it.
 fn by_generation(found: &Found, habits: &Habits) -> Option<Proposal> {
     let crd = found.crd()?;
     if crd.observes && habits.observes != Some(false) {

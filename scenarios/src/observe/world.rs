@@ -46,7 +46,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// Starts the server with the project's CustomResourceDefinitions.
+    /// Starts the server with the project's `CustomResourceDefinition`s.
     pub(super) async fn start(found: &Found) -> Result<Self> {
         let folder = Folder::make()?;
         let authority = mock_pki::Authority::generate("longhaul")?;

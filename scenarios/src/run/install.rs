@@ -1,4 +1,4 @@
-//! Requests of the harness that prepare a control plane. Also creates a CustomResourceDefinition on a real control
+//! Requests of the harness that prepare a control plane. Also creates a `CustomResourceDefinition` on a real control
 //! plane and waits until it is served.
 
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use tokio_rustls::TlsConnector;
 /// Limit of the wait; kube-apiserver needs a second or two to serve a new resource.
 const DEADLINE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(100);
-/// How long a CustomResourceDefinition must stay unchanged. The API server's controllers write within a second, on a
+/// How long a `CustomResourceDefinition` must stay unchanged. The API server's controllers write within a second, on a
 /// busy machine within two.
 pub(super) const QUIET: Duration = Duration::from_secs(3);
 /// The largest answer: a page of a list whose objects have up to 64 KiB.
@@ -32,7 +32,7 @@ pub(super) async fn crd(api: &Api<'_>, crd: &Value) -> Result<()> {
     served(api, &[crd], QUIET).await
 }
 
-/// Waits until the resources can be listed and their CustomResourceDefinitions have not changed for `quiet`.
+/// Waits until the resources can be listed and their `CustomResourceDefinition`s have not changed for `quiet`.
 pub(super) async fn served(api: &Api<'_>, crds: &[&Value], quiet: Duration) -> Result<()> {
     let mut waiting: Vec<(&Value, Quiet)> = crds.iter().map(|crd| (*crd, Quiet::default())).collect();
     let deadline = Instant::now() + DEADLINE + quiet;
@@ -64,7 +64,7 @@ pub(super) async fn served(api: &Api<'_>, crds: &[&Value], quiet: Duration) -> R
     Ok(())
 }
 
-/// Whether a new CustomResourceDefinition no longer changes. kube-apiserver continues to write its conditions after it
+/// Whether a new `CustomResourceDefinition` no longer changes. kube-apiserver continues to write its conditions after it
 /// serves the first list. Each such write ends the watches of the resource and forgets its history.
 #[derive(Default)]
 struct Quiet {

@@ -1,7 +1,7 @@
 //! Applies the manifests in `controlPlane.manifests` with server-side apply, and waits until every
-//! CustomResourceDefinition is served.
+//! `CustomResourceDefinition` is served.
 //!
-//! Owns the order: CustomResourceDefinitions, then namespaces, then all other objects as written. If the API server
+//! Owns the order: `CustomResourceDefinition`s, then namespaces, then all other objects as written. If the API server
 //! refuses an object, the run ends with its message.
 
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use crate::scenario::Manifest;
 const MANAGER: &str = "longhaul";
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// Applies all manifests. `quiet` is how long a CustomResourceDefinition must stay unchanged.
+/// Applies all manifests. `quiet` is how long a `CustomResourceDefinition` must stay unchanged.
 pub(super) async fn apply(api: &Api<'_>, manifests: &[Manifest], quiet: Duration) -> Result<()> {
     let mut kinds = Kinds::default();
     let (definitions, rest): (Vec<_>, Vec<_>) = manifests.iter().partition(|manifest| manifest.is_definition());

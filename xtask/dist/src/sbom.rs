@@ -1,4 +1,4 @@
-//! Bills of materials in `CycloneDX` format, made by CycloneDX's own tool for Cargo.
+//! Bills of materials in `CycloneDX` format, made by `CycloneDX`'s own tool for Cargo.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -18,7 +18,7 @@ pub(crate) struct Parts<'a> {
     pub response: Option<Answered<'a>>,
 }
 
-/// The fields of `response` in an AdmissionReview.
+/// The fields of `response` in an `AdmissionReview`.
 #[derive(Debug)]
 pub(crate) struct Answered<'a> {
     pub uid: Cow<'a, str>,
@@ -32,7 +32,7 @@ pub(crate) struct Answered<'a> {
     pub warnings: Vec<String>,
 }
 
-/// Why the text is no AdmissionReview of the expected version.
+/// Why the text is no `AdmissionReview` of the expected version.
 #[derive(Debug)]
 pub(crate) enum Problem {
     Syntax(String),
@@ -115,7 +115,7 @@ impl Meant {
         Ok(meant)
     }
 
-    /// Whether `apiVersion` and `kind` are those of an AdmissionReview; missing values count as right.
+    /// Whether `apiVersion` and `kind` are those of an `AdmissionReview`; missing values count as right.
     fn is(&self, version: Version) -> bool {
         let (group, name) = match self.api_version.split_once('/') {
             _ if self.api_version == "/" => ("", ""),

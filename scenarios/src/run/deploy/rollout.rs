@@ -171,7 +171,7 @@ impl Rollout {
         Ok(())
     }
 
-    /// Requests the eviction of a Pod, as `kubectl drain` does. Returns false if a PodDisruptionBudget forbids the
+    /// Requests the eviction of a Pod, as `kubectl drain` does. Returns false if a `PodDisruptionBudget` forbids the
     /// eviction for now.
     pub(in crate::run) async fn evict(&self, pod: &Pod) -> Result<bool> {
         let Pod { namespace, name, .. } = pod;

@@ -1,7 +1,7 @@
 //! The fault `network-policy`: the subject's Pods may reach any address except the registry. A hit is the creation of
 //! the policies of all Deployments.
 //!
-//! The NetworkPolicies are objects of the cluster. If the cluster's network does not enforce policies, as with a plain
+//! The `NetworkPolicie`s are objects of the cluster. If the cluster's network does not enforce policies, as with a plain
 //! bridge, firewall rules of the node drop packets to the registry.
 
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{Deed, LOOK_EVERY, Subject};
 use crate::run::install::JSON;
 
-/// Prefix of the names of these NetworkPolicies, before the name of a Deployment.
+/// Prefix of the names of these `NetworkPolicie`s, before the name of a Deployment.
 const PREFIX: &str = "longhaul-cut-";
 
 pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {

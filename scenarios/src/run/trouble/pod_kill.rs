@@ -65,7 +65,7 @@ fn signal(subject: &Subject, pod: &Pod) -> Result<()> {
     Ok(())
 }
 
-/// Evicts a Pod. A PodDisruptionBudget may forbid the eviction until another Pod is ready.
+/// Evicts a Pod. A `PodDisruptionBudget` may forbid the eviction until another Pod is ready.
 async fn evict(subject: &Subject, pod: &Pod) -> Result<()> {
     let deadline = Instant::now() + OVER_WITHIN;
     while !subject.rollout.evict(pod).await? {
