@@ -1,4 +1,4 @@
-//! Functions for benchmarks. They are not part of the API.
+//! Functions for the benchmarks of admission. No other code may call these functions.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -57,7 +57,7 @@ impl Validator for Everybody {
     }
 }
 
-/// A webhook that has cached its images after the first call.
+/// A webhook for benchmarks. After its first call, the digests of the images are in its cache.
 pub struct Webhook(Arc<Endpoint>, Arc<Peer>);
 
 impl Webhook {
@@ -80,7 +80,7 @@ impl Webhook {
         )
     }
 
-    /// Like [`Self::new`], with a rule that demands signatures; every image has one.
+    /// Like [`Self::new`], with a rule that demands signatures; every image counts as signed.
     #[cfg(feature = "verify")]
     pub fn verifying() -> Self {
         let text = "{admission: {listen: 127.0.0.1:0, certificate: none, key: none}, validators: [{name: default, type: cosign, \

@@ -30,7 +30,7 @@ pub struct Cursor<'a> {
     at: usize,
 }
 
-/// How far an object or array was read.
+/// The position in an object or array that is being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inside {
     first: bool,

@@ -1,7 +1,8 @@
 //! Signature checks of single images for `longhaul-service verify` and `inject --verify`, and reviews without a
 //! listener for `pin` and `krm`.
 //!
-//! The steps are those of a review (policy, digest, signatures), without caches, so the results are the same.
+//! The functions take the same steps as a review (policy, digest, signatures), without caches. So the results are the
+//! same.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,7 @@ use service_registry::{Hosts, Image, Keyring, Metrics, Registry};
 pub struct Report {
     /// The image, spelled as by the caller.
     pub image: String,
-    /// The name of the rule that applies.
+    /// The name of the policy rule that applies.
     pub rule: String,
     /// The image's digest, if one was found.
     pub digest: Option<Arc<str>>,
@@ -72,7 +73,7 @@ pub async fn verify_among(
     examine(config, image, pieces, None, deadline).await
 }
 
-/// Looks for signatures in `pieces`; `registry` looks up the digest of a tag.
+/// Verifies an image with signatures from `pieces`; `registry` looks up the digest of a tag.
 async fn examine(
     config: &Config,
     image: &str,

@@ -13,10 +13,10 @@ pub use explain::{Explanation, OnClass};
 use service_registry::verdicts::{Class, Failure};
 use service_registry::{Image, Reference};
 
-/// Most bytes of a text that is matched although it is no reference: the length of the longest reference.
+/// Maximum number of bytes that are matched of a text that is no image reference: the length of the longest reference.
 const MATCHED_BYTES_MAX: usize = 520;
 
-/// Prefix of digests that signatures can be bound to.
+/// Prefix of the digests to which signatures can refer.
 const BOUND_BY_SIGNATURES: &str = "sha256:";
 
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct Policy {
     approvals: Vec<Option<bool>>,
     /// The names of validators by rule.
     validators: Vec<Option<String>>,
-    /// Whether any rule judges unchanged images; if not, rules need not be searched for them.
+    /// Whether any rule judges unchanged images. If not, no rule is searched for an unchanged image.
     rechecks: bool,
     /// Notes on validators that no rule uses.
     unasked: Vec<String>,
@@ -51,7 +51,7 @@ pub enum RuleName {
     BuiltIn,
 }
 
-/// The content whose signatures are verified.
+/// The image content whose signatures are verified: a tag's or a digest's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// The content to which a tag points now.
@@ -112,8 +112,8 @@ impl Policy {
 
     /// The treatment of `image`, spelled as by the user.
     ///
-    /// No rule can exempt a text that is not a valid reference: nobody knows how the next program would read it.
-    /// Prefixes in `skipPrefixes` are compared with the written text and are checked first.
+    /// No rule can exempt a text that is not a valid reference: container runtimes could read it differently. Prefixes
+    /// in `skipPrefixes` are compared with the written text before the rules are searched.
     pub fn treatment(&self, image: &str) -> Treatment {
         if self.skip_prefix(image).is_some() {
             return Treatment::LeaveAlone;
@@ -197,8 +197,8 @@ impl Policy {
         self.settings.child_approval && !self.judges_pods_only()
     }
 
-    /// Whether an owner's image under `rule` was certainly verified. It was not if a failure may admit the image, or if
-    /// nothing is refused.
+    /// Whether an owner's image under `rule` was certainly verified. The image may be unverified if a failure admits
+    /// it, or if the policy refuses nothing.
     pub fn is_inherited(&self, rule: RuleName) -> bool {
         let lets_in = |class: &Class| self.action(rule, *class) == Action::Allow;
         self.approves_children() && !self.detects(rule) && !Class::OF_SIGNATURES.iter().any(lets_in)
@@ -262,7 +262,7 @@ impl Policy {
         self.skip_prefixes.iter().position(|prefix| image.starts_with(prefix.as_str()))
     }
 
-    /// The rule for a written text, which need not be a reference.
+    /// The rule for a written text, which may be an invalid reference.
     fn rule_of_text(&self, image: &str) -> RuleName {
         if self.settings.rules.is_empty() {
             return self.no_match();
@@ -282,8 +282,8 @@ impl Policy {
         best.map_or_else(|| self.no_match(), |(index, _)| self.rule_at(index))
     }
 
-    /// Whether the rule with this index matches an image. A rule that admits without a check must match the image's
-    /// host.
+    /// Whether the rule with this index matches an image. A rule that admits images without a check must match the
+    /// image's host.
     fn matches(&self, index: usize, rule: &config::Rule, full_name: &str) -> bool {
         let lets_in = rule.mode == Mode::Skip || self.approvals.get(index) == Some(&Some(true));
         if lets_in { rule.pattern.matches_at_its_host(full_name) } else { rule.pattern.matches(full_name) }
@@ -366,8 +366,8 @@ fn named(actions: OnFailure, class: Class) -> Option<Action> {
     }
 }
 
-/// The built-in action. An image with an unknown result is refused like one with a definite failure, in new and in
-/// changed objects. Unchanged images are not judged. For a defect of this program, the webhook's `failurePolicy`
+/// The built-in action. In new and changed objects, an image with an unknown result is refused like an image with a
+/// definite failure. Unchanged images are not judged. For a defect of this program, the webhook's `failurePolicy`
 /// decides.
 fn built_in(class: Class) -> Action {
     match class {

@@ -1,4 +1,4 @@
-//! The admission role: its sections, its listener, what it lends to other roles, and its end.
+//! The admission role: its configuration sections, its listener, the functions that other roles use, and its end.
 //!
 //! This module owns the tasks of the role. The pipeline interprets reviews.
 
@@ -64,7 +64,7 @@ impl Role for AdmissionRole {
     }
 }
 
-/// The state of the role that needs no listener.
+/// The role's state that is needed even without a listener.
 struct Reviews {
     current: Arc<Current>,
     generations: Mutex<Generations>,
@@ -199,7 +199,7 @@ impl Running for Tasks {
         .boxed()
     }
 
-    /// From now on another replica makes certificates; this replica still reads them and still answers.
+    /// Lets another replica make certificates from now on. This replica still reads the certificates and still answers.
     fn leave(&mut self) -> BoxFuture<'_, ()> {
         if let Some(upkeep) = &self.0 {
             upkeep.resign();

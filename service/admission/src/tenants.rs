@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 use service_core::share::IMAGES_AT_ONCE;
 
-/// Number of queues at which idle queues are removed; later at each doubling.
+/// Number of queues at which idle queues are first removed; later, they are removed at each doubling of the number.
 const SWEEP_MIN: usize = 64;
 
 #[derive(Debug)]
@@ -36,7 +36,7 @@ struct Table {
 }
 
 impl Tenants {
-    /// The limits, without any queue.
+    /// The limits of image lookups, with no queue yet.
     pub fn new() -> Self {
         let table = Table { queues: HashMap::new(), sweep_at: SWEEP_MIN };
         Self { table: Mutex::new(table), asked: Mutex::default() }

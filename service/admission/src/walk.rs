@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use super::json::{self, Cursor};
 
-/// Longest stored name of a container or volume; Kubernetes allows 63.
+/// Longest name of a container or volume that is stored, in bytes; Kubernetes allows 63.
 const NAME_BYTES_MAX: usize = 256;
 
 /// The list that contains an image.
@@ -45,7 +45,8 @@ pub struct Outline {
     pub pullers: Pullers,
 }
 
-/// Names in pod specs that lead to credentials. Names of all pod specs of an object are collected.
+/// Names of Secrets and service accounts in pod specs, which lead to registry credentials. Names of all pod specs of an
+/// object are collected.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Pullers {
     pub accounts: Vec<String>,
@@ -53,11 +54,11 @@ pub struct Pullers {
 }
 
 impl Pullers {
-    /// Most names of each kind; usual Pods have one or two, and each costs a request.
+    /// Maximum number of names of each kind; usual Pods have one or two, and each name costs a request.
     pub const MAX: usize = 16;
 }
 
-/// The position of the walk in the object. Only these fields are entered; all others are skipped unread.
+/// The position of the walk in the object. Only the listed fields are entered; all others are skipped unread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Field {
     Root,
@@ -207,10 +208,11 @@ struct Walker<'w, 'a, 'f> {
     json: &'w mut Cursor<'a>,
     outline: Outline,
     pointer: String,
-    /// Length of the pod spec's path in `pointer`.
+    /// Number of bytes of the pod spec's path in `pointer`.
     spec_bytes: usize,
     list: List,
-    /// Image of the present container or volume. It is passed on at the end of the container, when the name is known.
+    /// Image of the present container or volume. The visitor gets the image at the end of the container, when its name
+    /// is known.
     image: Option<Cow<'a, str>>,
     name: Cow<'a, str>,
     visit: &'w mut Visit<'f>,

@@ -1,8 +1,8 @@
 //! Reading of configuration files: from text to checked values. Every error is reported at the start.
 //!
 //! This module owns the error that names file, line, column and the nearest key, and it combines the sections of a
-//! file. A caller passes the list of sections: each role brings its own, with keys, defaults and reasons. Only the
-//! configuration file is opened here; certificates and keys are opened by their users.
+//! file. A caller passes the list of sections: each role has its own section with keys, defaults and reasons. This
+//! module opens only the configuration file; the code that uses certificates and keys opens those files.
 
 mod process;
 pub mod quantity;
@@ -19,9 +19,10 @@ pub use process::{Health, Kubernetes, Level, Log, LogFormat, Shutdown};
 pub use section::{Environment, Kind, Section, kind};
 use section::{Keys, Value};
 
-/// The present version of the file's keys. A file without a version counts as version 1.
+/// The present version of the configuration format. A file without a version counts as version 1.
 pub const VERSION: u32 = 1;
-/// Most webhook configurations in one list. A longer list is likely to name configurations of others by mistake.
+/// Maximum number of webhook configurations in one list. A longer list probably names configurations of other programs
+/// by mistake.
 const WEBHOOKS_MAX: usize = 8;
 
 /// The sections of one file, checked.
@@ -68,19 +69,19 @@ impl fmt::Display for At {
 }
 
 impl Config {
-    /// Reads and checks the sections of the file at `path`. Relative paths inside are taken from its folder.
-    /// Environment variables overrule the file.
+    /// Reads and checks the sections of the file at `path`. Relative paths in the file start at the folder of the file.
+    /// Environment variables replace settings of the file.
     pub fn load(path: &Path, kinds: &'static [Kind]) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
         Self::overruled(&text, path, kinds, &Environment(&|name| std::env::var(name).ok()))
     }
 
-    /// Checks `text` as if it had been read from `path`.
+    /// Checks `text` as the content of the file `path`.
     pub fn parse(text: &str, path: &Path, kinds: &'static [Kind]) -> Result<Self, Error> {
         Self::overruled(text, path, kinds, &Environment(&|_| None))
     }
 
-    /// Checks `text` as if it had been read from `path`, with the settings of `environment` on top.
+    /// Checks `text` as the content of the file `path`, with the settings of `environment` on top.
     pub fn overruled(
         text: &str,
         path: &Path,
@@ -97,7 +98,7 @@ impl Config {
         Ok(Self { sections: kinds.iter().map(section).collect::<Result<_, Error>>()? })
     }
 
-    /// The section `S`; `None` if the file has no such section and there are no defaults.
+    /// The section `S`; `None` if the file has no section `S` and the section has no defaults.
     pub fn find<S: Section>(&self) -> Option<&S> {
         self.sections
             .iter()
@@ -129,7 +130,7 @@ impl Config {
         pairs.flat_map(|(old, new)| old.take(new)).collect()
     }
 
-    /// The main keys of the sections that differ.
+    /// The main keys of the sections that differ between two configurations.
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {
         let same = |one: &Option<Box<dyn Value>>, two: &Option<Box<dyn Value>>| match (one, two) {
             (Some(one), Some(two)) => one.equals(&**two),
@@ -144,7 +145,8 @@ impl Config {
         self.sections.iter().filter_map(|(_, section)| section.as_deref()).flat_map(Value::files).collect()
     }
 
-    /// Adds settings to `shown` that no example file can contain: absent ones, and defaults that depend on other keys.
+    /// Adds to `shown` the settings that no example file can contain: settings that are absent by default, and defaults
+    /// that depend on other keys.
     pub fn show(&self, shown: &mut serde_json::Map<String, serde_json::Value>) {
         for (kind, section) in &self.sections {
             match section {
@@ -155,7 +157,8 @@ impl Config {
     }
 }
 
-/// Whether a file has no content. Such a file gives all defaults, although the parser reports a missing document.
+/// Whether a configuration file has no content. Such a file gives all defaults, although the parser reports a missing
+/// document.
 pub fn is_empty(text: &str) -> bool {
     text.lines().all(|line| line.trim().is_empty() || line.trim().starts_with('#'))
 }
@@ -245,7 +248,7 @@ impl Checker<'_> {
 }
 
 /// Whether `text` has only characters of a DNS subdomain (RFC 1123), so that it is safe in a path. The API server
-/// checks the rest.
+/// checks the other rules of names.
 fn is_name(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
     !text.is_empty() && text.len() <= 253 && text.bytes().all(inner) && !text.starts_with('.')

@@ -1,7 +1,7 @@
 //! HTTP requests to one server over pooled connections, each with a deadline and a size limit.
 //!
-//! This module owns connections, TLS, pooling and their limits. It knows nothing of registries or Kubernetes. It never
-//! follows redirects and never retries an answered request; callers decide that.
+//! This module owns outgoing connections, TLS, pooling and limits. It knows nothing of registries or Kubernetes. It
+//! never follows redirects and never retries an answered request; callers decide that.
 
 mod connection;
 mod proxy;
@@ -45,7 +45,8 @@ pub const HELD_UNIT_BYTES: usize = 16 << 10;
 pub enum Protocol {
     /// HTTP/1.1: one request at a time on a connection.
     Http1,
-    /// HTTP/2: many streams on one connection. Over TLS the server must choose it by ALPN; without TLS it is assumed.
+    /// HTTP/2: many streams on one connection. Over TLS, the server must choose HTTP/2 by ALPN; without TLS, it is used
+    /// without negotiation.
     Http2,
 }
 
@@ -73,7 +74,7 @@ impl Origin {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Most requests at one time; further requests wait within their deadline.
+    /// Maximum number of requests at one time; further requests wait, at most until their deadline.
     pub open_max: usize,
     /// Idle HTTP/1.1 connections kept for later.
     pub idle_max: usize,
@@ -105,13 +106,13 @@ pub enum Error {
     /// No TCP connection could be made.
     #[error("connect to {authority}: {source}")]
     Connect { authority: String, source: std::io::Error },
-    /// The host is on the internal network, and its name came from an untrusted party.
+    /// The host's address is internal, and an untrusted party named the host.
     #[error("{authority} is at an internal address")]
     Inside { authority: String },
     /// The proxy refused to open a tunnel.
     #[error("the proxy answered {status} when asked for {authority}")]
     Proxy { authority: String, status: http::StatusCode },
-    /// Other answers that are being read use all memory for answers.
+    /// No memory is free, because other answers that are being read use all memory for answers.
     #[error("too many large answers at one time")]
     Crowded,
     #[error("TLS with {authority}: {source}")]
@@ -135,7 +136,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the error is a refused server certificate: then the configuration is wrong, not the server away.
+    /// Whether the server's certificate was refused. Then the configuration is wrong; the server is reachable.
     pub fn is_certificate(&self) -> bool {
         let Self::Tls { source, .. } = self else { return false };
         let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
@@ -150,7 +151,7 @@ impl Error {
         matches!(inner, Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)))
     }
 
-    /// Whether a request over HTTP/1.1 with this error was surely not processed.
+    /// Whether the server surely did not process a request over HTTP/1.1 that ended with this error.
     fn is_unsent(&self) -> bool {
         match self {
             Self::Http { source } => source.is_canceled(),
@@ -160,7 +161,7 @@ impl Error {
     }
 }
 
-/// Whether nobody else can read data sent to `host`: the connection uses TLS or stays on this machine.
+/// Whether no third party can read data sent to `host`: the connection uses TLS or stays on this machine.
 pub fn keeps_secrets(is_tls: bool, host: &str) -> bool {
     let host = host.trim_matches(['[', ']']);
     is_tls || host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
@@ -439,7 +440,8 @@ impl Client {
         Ok((response, Link::Many(connection)))
     }
 
-    /// Keeps one of several connections that were opened at the same time; the others end with their requests.
+    /// Keeps one of several HTTP/2 connections that were opened at the same time; the other connections end with their
+    /// requests.
     fn share(&self, fresh: Http2) -> Arc<Http2> {
         let mut shared = self.shared.lock();
         match shared.as_ref().filter(|connection| connection.is_open()) {
@@ -474,7 +476,7 @@ impl Client {
     }
 }
 
-/// The memory that one answer holds of a shared limit.
+/// The memory of the shared limit that one answer holds.
 struct PooledConnection<'a> {
     pool: &'a Semaphore,
     permit: Option<SemaphorePermit<'a>>,
@@ -499,7 +501,8 @@ impl PooledConnection<'_> {
 }
 
 impl Stream {
-    /// The next piece of the body, never empty; `None` at the end. There is no time limit here: the caller sets one.
+    /// The next piece of the body, never empty; `None` at the end. This function has no time limit; the caller must set
+    /// one.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         while let Some(frame) = self.body.frame().await {
             // HTTP/2 ends many streams with an empty DATA frame; it carries no data and is no sign of life.

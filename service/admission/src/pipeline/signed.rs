@@ -52,7 +52,8 @@ impl Pipeline {
         images
     }
 
-    /// Images that need verification but start without, because the configuration lists their digests.
+    /// Images that start without the verification that their rule demands, because the configuration lists their
+    /// digests.
     pub(super) fn bootstrapped<'s>(&self, ask: &Ask<'_>, sites: &'s [Site]) -> Vec<&'s str> {
         let mut images: Vec<&str> = Vec::new();
         for image in sites.iter().map(|site| site.image.as_str()) {

@@ -1,6 +1,6 @@
 //! Explains to people how the policy treats one image.
 //!
-//! The explanation uses the functions of a review, so the two always agree.
+//! The explanation uses the functions of a review, so explanation and review always agree.
 
 use std::fmt::{self, Write as _};
 
@@ -30,7 +30,7 @@ pub struct Explanation {
     /// The pattern or prefix of the rule that applies.
     pub pattern: String,
     pub why: String,
-    /// Other matching rules with their patterns; all are less specific.
+    /// Other rules that match the image, with their patterns; all are less specific.
     pub others: Vec<(String, String)>,
     /// The configuration key that exempts the namespace; `None` if none does.
     pub exempt: Option<&'static str>,

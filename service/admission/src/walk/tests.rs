@@ -1,4 +1,4 @@
-//! Tests of the walk: for every kind, and properties for arbitrary JSON.
+//! Tests of the walk: the images of every kind of object, and properties for arbitrary JSON.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -193,7 +193,7 @@ fn json_value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// For any JSON, the walk ends without error, and each pointer leads to the reported string.
+    /// For any JSON object, the walk ends without error, and each pointer leads to the reported image.
     #[test]
     fn pointers_are_true(object in json_value()) {
         for (pointer, image) in sites(&object) {

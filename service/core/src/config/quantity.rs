@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::de::{Deserialize, Deserializer, Error as _};
 
-/// Longest accepted duration. Anything longer is a typing mistake; timers overflow only far above this limit.
+/// Longest accepted duration. A longer duration is a typing mistake; timers overflow only far above this limit.
 const DURATION_MAX: Duration = Duration::from_hours(24 * 30);
 
 /// A duration with a unit, at most 30 days.

@@ -2,7 +2,7 @@
 //! others.
 //!
 //! The library writes only `OpenMetrics`, in which family names lack `_total` and the text ends with `# EOF`.
-//! `promtool` and older scrapers treat both as errors.
+//! `promtool` and older scrapers refuse such names and such an end.
 
 use http::{HeaderMap, header};
 

@@ -26,12 +26,12 @@ use crate::logs::Throttle;
 
 /// Most connections of a listener without its own configuration, such as the health listener.
 const CONNECTIONS: usize = 256;
-/// During the drain, the listener accepts connections until none has come for this long: clients learn late that an
-/// endpoint ends.
+/// During the drain, the listener accepts connections until no new connection has come for this long, because clients
+/// learn late that an endpoint is removed.
 const LAME_DUCK_MIN: Duration = Duration::from_secs(3);
 /// Pause after a failed accept; the usual cause is a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Interval of the loop's heartbeat without connections.
+/// Interval at which the accept loop renews its heartbeat while no connection comes.
 const BEAT: Duration = Duration::from_secs(1);
 
 pub enum Protocols {
@@ -82,7 +82,7 @@ impl Listener {
         self
     }
 
-    /// Makes connections during the drain not prolong it: for clients that know the address and always connect again.
+    /// Makes new connections not prolong the drain: for clients that know the address and always connect again.
     #[must_use]
     pub fn known_to_its_clients(mut self) -> Self {
         self.knocks_prolong = false;
@@ -195,7 +195,7 @@ impl Listener {
     }
 }
 
-/// Decrements the count of open connections on drop, even if the task is cut.
+/// Decrements the count of open connections on drop, even if the connection's task is aborted.
 struct Open(ListenerMetrics);
 
 impl Drop for Open {

@@ -81,7 +81,7 @@ impl Metrics {
         &self.room
     }
 
-    /// The counts of the listener `name`.
+    /// The metrics of the listener `name`.
     pub fn of(&self, listener: &'static str) -> ListenerMetrics {
         let open = self.open.get_or_create(&ByListener { listener }).clone();
         ListenerMetrics { listener, all: self.clone(), open }
@@ -94,7 +94,7 @@ impl Metrics {
 }
 
 impl ListenerMetrics {
-    /// Counts a connection that had to close for another one.
+    /// Counts a connection that had to close for a new connection.
     pub fn given_up(&self, reason: Reason) {
         self.all.given_up.get_or_create(&self.by(reason.name())).inc();
     }

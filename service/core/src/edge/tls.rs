@@ -1,8 +1,8 @@
 //! Server TLS: certificate, key, client authorities and revocation lists. A running process reloads changed files.
 //!
-//! A change is applied only if all files load and belong together; otherwise the former settings stay. New settings
-//! accept no former sessions, so that no client avoids the check against a removed authority by resumption. Open
-//! connections stay: a server can ask [`ClientCertificate`] before each call whether its client would still be
+//! A changed file takes effect only if all files load and belong together; otherwise the former settings stay. New
+//! settings accept no former sessions, so that no client avoids the check against a removed authority by resumption.
+//! Open connections stay: a server can ask [`ClientCertificate`] before each call whether its client would still be
 //! accepted.
 
 mod client;
@@ -65,14 +65,14 @@ impl CertificateError {
     }
 }
 
-/// The files of a TLS listener, and its rules for clients.
+/// The files of a TLS listener, and the listener's rules for clients.
 #[derive(Debug, Clone, Default)]
 pub struct Files {
-    /// PEM file with the certificate chain, leaf first.
+    /// PEM file with the server's certificate chain, leaf first.
     pub certificate: PathBuf,
     /// PEM file of the certificate's key.
     pub key: PathBuf,
-    /// A certificate from elsewhere in this process. If it is set, `certificate` and `key` are not read.
+    /// A certificate from another module of this process. If it is set, `certificate` and `key` are not read.
     pub handed: Option<Arc<Handed>>,
     /// PEM files with the authorities of client certificates. If the list is not empty, every client needs a
     /// certificate.
@@ -121,7 +121,7 @@ pub struct Labels {
 pub struct ServerTls {
     files: Files,
     labels: Labels,
-    /// Changes with `current`, so that a reader without the lock sees that nothing is new.
+    /// A number that changes with `current`. A reader without the lock sees from it whether the settings are new.
     generation: AtomicU64,
     current: RwLock<Current>,
     metrics: Certificates,
@@ -137,7 +137,7 @@ struct Current {
     lists_end: Option<SystemTime>,
 }
 
-/// The content of the files, which shows a change.
+/// The content of the TLS files, which is compared to notice a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Loaded {
     chain: Vec<CertificateDer<'static>>,

@@ -1,6 +1,6 @@
 //! The steps of a call through a listener, for every role.
 //!
-//! Each role implements the steps as [`Calls`]; [`serve`] runs them in a fixed order.
+//! Each role implements the steps of its calls as [`Calls`]; [`serve`] runs the steps in a fixed order.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl<E: Into<Box<dyn std::error::Error + Send + Sync>> + std::fmt::Display + Sen
 
 /// The steps of a role's calls, which [`serve`] runs.
 pub trait Calls: Send + Sync + Sized + 'static {
-    /// Facts about a call for log lines and metrics.
+    /// Facts about a call, for its log line and metrics.
     type Call: Send + Sync + 'static;
     /// A permit for one call in work; released on drop.
     type Permit<'a>: Send;
@@ -77,7 +77,7 @@ pub trait Calls: Send + Sync + Sized + 'static {
 
     fn status(refusal: &Self::Refusal) -> StatusCode;
 
-    /// The last step: makes, counts and logs the answer.
+    /// The last step: makes the answer to the call, counts it and logs it.
     fn ended(&self, call: Self::Call, result: Result<Answer, Self::Refusal>, took: Duration) -> Answer;
 }
 

@@ -18,13 +18,13 @@ use crate::wire::{self, Limits, Protocol, Stream};
 
 /// Objects in a page of a list, as many as client-go requests.
 pub const LIST_PAGE: u32 = 500;
-/// Largest page that is read as a whole: five hundred objects of 64 KiB.
+/// Largest page of a list that is read as a whole, in bytes: five hundred objects of 64 KiB.
 const PAGE_BYTES_MAX: usize = 32 << 20;
-/// Most bytes of a Status that answers a request for a list.
+/// Maximum number of bytes of a Status object in the answer to a list request.
 const REFUSED_BYTES_MAX: usize = 64 << 10;
 /// Most bytes of the answer to any other request.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
-/// Time limit of a page. kube-apiserver gives a request 60 s.
+/// Time limit for a page of a list. kube-apiserver gives a request 60 s.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time limit of a write. A retry costs less than further waiting.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
@@ -33,9 +33,9 @@ const WATCH_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Media types for the metadata of objects. A server without support for that form sends whole objects.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json";
-/// Most characters of a server's error message: enough to act on.
+/// Maximum number of characters that are kept of a server's error message.
 const MESSAGE_CHARS_MAX: usize = 300;
-/// Most writes and lists at one time: one for each worker, and some more.
+/// Maximum number of writes and lists at one time: one for each worker of the reconciler, and some more.
 const LIMITS: Limits = Limits { open_max: 64, idle_max: 16 };
 
 /// Why a request failed.
@@ -51,7 +51,7 @@ pub enum Error {
         retry_after_s: Option<u64>,
         /// The message of the Status object.
         message: Option<String>,
-        /// Whether the server says that it has not reached the requested version.
+        /// Whether the server says that it has not reached the requested resource version.
         ahead: bool,
     },
     /// The path or header could not be built.
@@ -68,7 +68,7 @@ impl Error {
         }
     }
 
-    /// Whether the server says that it has not reached the requested version.
+    /// Whether the server says that it has not reached the requested resource version.
     pub fn is_ahead(&self) -> bool {
         matches!(self, Self::Status { ahead: true, .. })
     }
@@ -115,8 +115,8 @@ impl Client {
         Self { transport, link: RwLock::new(Arc::new(Link::new(cluster, transport))) }
     }
 
-    /// Checks the files with address, trust and credentials again and again, until dropped. The first request after a
-    /// change opens a new connection. Open streams continue.
+    /// Checks the files with the server's address, authorities and credentials again and again, until dropped. The
+    /// first request after a change opens a new connection. Open streams continue.
     pub async fn follow_files(self: Arc<Self>) {
         let mut refused = String::new();
         loop {
@@ -145,7 +145,7 @@ impl Client {
         Arc::clone(&self.link.read())
     }
 
-    /// Passes one page of a list to `take` as it arrives, until `take` returns false; `path` contains the query. With
+    /// Passes one page of a list to `take` as it arrives, until `take` returns false; `path` includes the query. With
     /// `metadata`, only the metadata of objects is requested. A page has no size limit: `take` decides how much is
     /// kept.
     pub async fn page(
@@ -237,13 +237,13 @@ impl Client {
         link.success(response)
     }
 
-    /// Opens a watch; `path` contains the query.
+    /// Opens a watch; `path` includes the query.
     pub async fn watch(&self, path: &str) -> Result<Stream, Error> {
         let link = self.link();
         Self::open(&link, link.request(Method::GET, path, None, Bytes::new())?).await
     }
 
-    /// Opens a watch whose events have only the metadata of each object; `path` contains the query.
+    /// Opens a watch whose events have only the metadata of each object; `path` includes the query.
     pub async fn metadata_watch(&self, path: &str) -> Result<Stream, Error> {
         let link = self.link();
         Self::open(&link, accepting(link.request(Method::GET, path, None, Bytes::new())?, METADATA)).await

@@ -40,14 +40,14 @@ pub enum KubeconfigError {
 /// An API server: address, trust and credentials.
 pub struct Cluster {
     pub origin: Origin,
-    /// The path before that of every request, without a trailing slash.
+    /// The path prefix of every request, without a trailing slash.
     pub base_path: String,
     /// The bearer token of this service; may be empty.
     pub token: Token,
     /// The namespace of the Pod in which this process runs.
     pub namespace: Option<String>,
     source: Source,
-    /// SHA-256 of all files that were read, without token files, which are read again separately.
+    /// SHA-256 of all files that were read, without token files, because tokens are read again separately.
     fingerprint: [u8; 32],
 }
 

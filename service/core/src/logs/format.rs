@@ -1,6 +1,6 @@
 //! The two log formats: RFC 5424 lines and JSON objects.
 //!
-//! This module owns the format, not the choice of fields. The length of a line is limited, whatever its values are.
+//! This module owns the formats; callers choose the fields. The length of a line is limited, whatever its values are.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -154,7 +154,7 @@ fn cut(text: &str) -> String {
     if end == text.len() { text.to_owned() } else { format!("{}…", &text[..end]) }
 }
 
-/// The event's name; `library` for events of libraries.
+/// The name of a log event; `library` for events of libraries.
 fn name(names: Names, event: &Event<'_>) -> &'static str {
     let name = event.metadata().name();
     if names::is_known(names, name) { name } else { names::LIBRARY }

@@ -13,7 +13,7 @@ use crate::authority::Authority;
 /// The environment variables that name a proxy.
 const VARIABLES: [&str; 6] = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
-/// A proxy variable that is invalid. Its value is not shown, because it may contain a password.
+/// The error about an invalid proxy variable. It does not show the variable's value, which may contain a password.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "${variable} is not the URL of an HTTP proxy: write http://host:port (TLS to a proxy and SOCKS are not supported)"
@@ -37,7 +37,7 @@ pub struct Proxy {
 }
 
 impl Proxies {
-    /// Reaches every server without a proxy.
+    /// A choice of no proxy for every server.
     pub fn none() -> Self {
         Self(None)
     }

@@ -1,8 +1,8 @@
 //! Addresses and names that count as internal: this machine, its network, its cluster, and the cloud's metadata
 //! service.
 //!
-//! Only the API server's address is read from the environment. The ranges are those of IANA's special-purpose
-//! registries (RFC 6890 and successors): every address that is not global is internal.
+//! The only address that is read from the environment is the API server's. The ranges are those of IANA's
+//! special-purpose registries (RFC 6890 and successors): every address that is not global is internal.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! The namespaces whose objects are examined. This selection applies in addition to the webhook's `namespaceSelector`.
+//! The namespaces whose objects are examined. These settings apply in addition to the webhook's `namespaceSelector`.
 
 use serde::Deserialize;
 
@@ -7,12 +7,12 @@ use super::pattern::matches as glob;
 
 /// Most namespaces in one list.
 const ENTRIES_MAX: usize = 100;
-/// Longest entry: Kubernetes allows 63 for a namespace.
+/// Longest namespace in a list, in bytes: Kubernetes allows 63.
 const ENTRY_BYTES_MAX: usize = 63;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Namespaces {
-    /// Objects in these namespaces are not examined.
+    /// Namespaces whose objects are not examined.
     ignore: Vec<String>,
     /// If this list is not empty, only objects in these namespaces are examined.
     validate: Vec<String>,

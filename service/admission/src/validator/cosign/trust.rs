@@ -1,5 +1,5 @@
-//! Compiles the configured keys and demands for `service-verify`. It reads the files of keys; errors name the
-//! configuration key.
+//! Compiles the configured trusted keys and demands for `service-verify`. This module reads the files with keys; errors
+//! name the configuration key.
 
 use std::fs::File;
 use std::io::Read as _;
