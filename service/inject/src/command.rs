@@ -24,7 +24,8 @@ use service_core::wire::Proxies;
 use service_registry::config::Resolve;
 use service_registry::{Hosts, Registry};
 
-/// Default bytes of a chunk: an eighth of a second of a small control plane's disk, and small enough for every proxy.
+/// Default size of a chunk in bytes: a small control plane's disk writes it in an eighth of a second, and every proxy
+/// accepts it.
 const CHUNK_BYTES: u32 = 512 << 10;
 /// Default number of chunks that are sent at one time.
 const PARALLEL: usize = 4;
@@ -206,7 +207,7 @@ impl Where {
     }
 }
 
-/// Images in a payload, with the folder of fetched images.
+/// The images of a payload, with the folder that contains fetched images.
 struct Packed {
     payload: Payload,
     images: Arc<Images>,

@@ -28,7 +28,7 @@ pub use source::Source;
 
 /// Largest manifest read (OCI distribution specification).
 const MANIFEST_BYTES_MAX: u64 = 4 << 20;
-/// Most levels of nested indexes.
+/// Maximum number of levels of nested image indexes.
 const DEPTH_MAX: usize = 4;
 
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +37,7 @@ pub enum ImagesError {
     #[error("`{text}`: {what}")]
     Source {
         text: String,
-        /// What to write instead.
+        /// The text to write instead.
         what: String,
     },
     #[error("{}: {source}", path.display())]
@@ -51,7 +51,7 @@ pub enum ImagesError {
         /// The path at which the blob was expected.
         path: PathBuf,
         digest: Digest,
-        /// The image that needs it.
+        /// The image that needs the missing blob.
         of: String,
     },
     /// A registry did not deliver an image.
@@ -72,7 +72,7 @@ pub struct Blob {
 
 #[derive(Debug, Clone)]
 enum Storage {
-    /// A file, from this offset on.
+    /// A file, of which the blob starts at this offset.
     File(PathBuf, u64),
     /// Bytes in memory.
     Memory(Vec<u8>),
@@ -87,7 +87,7 @@ impl Blob {
         Self { bytes: bytes.len() as u64, place: Storage::Memory(bytes) }
     }
 
-    /// A reader of the blob's bytes. It returns fewer than its size only if the file was truncated.
+    /// A reader of the blob's bytes. It returns fewer bytes than the blob's size only if the file was truncated.
     pub fn reader(&self) -> Result<Box<dyn Read + '_>, ImagesError> {
         match &self.place {
             Storage::Memory(bytes) => Ok(Box::new(Cursor::new(bytes))),
@@ -130,7 +130,7 @@ trait Shelf {
 pub struct Images {
     pub blobs: BTreeMap<Digest, Blob>,
     pub catalog: Catalog,
-    /// Referrers by manifest, as descriptors for a list of referrers.
+    /// The referrers of each manifest, as descriptors for a list of referrers.
     pub referrers: BTreeMap<Digest, Vec<Value>>,
 }
 
@@ -234,7 +234,7 @@ impl Images {
         Ok(())
     }
 
-    /// Entries that may refer to an image: all listed ones, and those in lists of referrers.
+    /// Entries of a source that may refer to an image: all listed entries, and the entries in lists of referrers.
     fn referring(shelf: &dyn Shelf, of: &str) -> Result<Vec<Descriptor>, ImagesError> {
         let mut all = shelf.listed().to_vec();
         for descriptor in shelf.listed() {

@@ -1,7 +1,7 @@
 //! The payload: one compressed archive of images in a file. An index describes its chunks.
 //!
 //! Equal images give equal bytes, so that an interrupted transfer continues with the same run. The digest of every blob
-//! is checked while it is written, so a damaged blob is found here and not in the cluster.
+//! is checked while the payload is written, so a damaged blob is found before the transfer and not in the cluster.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -15,10 +15,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::images::{Images, ImagesError};
 
-/// Least chunk size: smaller objects would cost more than the bytes they contain.
+/// Smallest chunk size in bytes: smaller objects would cost a cluster more than the bytes they contain.
 const CHUNK_BYTES_LEAST: u32 = 4 << 10;
-/// Chunks in one folder of the seed's Pod, which is one projected volume. A kubelet holds a volume's content in memory
-/// while it writes it.
+/// Number of chunks in one folder of the seed's Pod, which is one projected volume. A kubelet holds the content of a
+/// volume in memory while it writes the volume.
 pub const GROUP: u32 = 32;
 /// The window of the compression as a power of two, which decides how much memory the seed needs. Images are already
 /// compressed, so a larger window gains nothing.
@@ -34,7 +34,7 @@ pub enum PayloadError {
     Images(#[from] ImagesError),
     #[error("the payload's file: {0}")]
     File(#[from] io::Error),
-    /// A blob has another digest than the manifests state.
+    /// The bytes of a blob have another digest than the manifests state.
     #[error("sha256:{digest}: its bytes have the digest {found}")]
     Blob {
         /// The digest in the manifests.
@@ -57,7 +57,7 @@ pub enum PayloadError {
     /// The payload exceeds a limit of the seed.
     #[error("{what} of {most} is exceeded: take fewer images")]
     Bound {
-        /// What there is too much of.
+        /// The name of the exceeded limit.
         what: &'static str,
         most: usize,
     },
@@ -217,7 +217,7 @@ impl<R: Read> Read for Hashed<R> {
     }
 }
 
-/// A writer that passes bytes on, and hashes the whole and each chunk.
+/// A writer that passes bytes on, and hashes the whole payload and each chunk.
 struct Cutter<W> {
     out: W,
     chunk_bytes: u32,

@@ -50,7 +50,7 @@ impl Progress {
         }
     }
 
-    /// Shows why nothing is being sent.
+    /// Shows why no chunk is being sent.
     pub fn waits(&mut self, why: &str) {
         let now = Instant::now();
         if self.shown.is_none_or(|shown| shown + REDRAW <= now) {
@@ -59,7 +59,7 @@ impl Progress {
         }
     }
 
-    /// Writes the last line.
+    /// Writes the last line of the progress.
     pub fn end(self) {
         if self.terminal {
             self.show(Instant::now(), "");

@@ -1,7 +1,7 @@
 //! The transfer of chunks: finds existing chunks and sends missing ones.
 //!
-//! This module owns the tasks of one transfer. Only as many chunks are in memory as `pace` allows at one time. All
-//! state is in the cluster, so an interrupted transfer continues where it stopped.
+//! This module owns the tasks of one transfer. Only as many chunks are in memory as `pace` allows to send at one time.
+//! All state of a transfer is in the cluster, so an interrupted transfer continues where it stopped.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -22,9 +22,10 @@ use super::payload::Payload;
 use super::progress::Progress;
 use service_core::kube;
 
-/// Chunks that are read back at one time: reads cost a server little, and each chunk takes a megabyte of memory here.
+/// Number of chunks that are read back at one time: reads cost a server little, and each chunk takes a megabyte of
+/// memory in this process.
 const READS: usize = 4;
-/// Most times that one chunk is deleted and sent again because the existing one is immutable.
+/// Maximum number of times that one chunk is deleted and sent again because an existing `ConfigMap` is immutable.
 const REPLACED_MAX: u32 = 3;
 
 /// The existing objects of an injection.
@@ -45,7 +46,7 @@ pub struct Sent {
     pub request_bytes: u64,
     /// The number of temporary refusals.
     pub refusals: u64,
-    /// The number of requests, including refused ones.
+    /// The number of requests, including refused requests.
     pub requests: u64,
     /// Time from the first request to the last answer.
     pub elapsed: Duration,
@@ -83,7 +84,7 @@ pub async fn census(cluster: &Cluster, index: &Index) -> Result<Census, Error> {
     Ok(census)
 }
 
-/// Reads back the chunks with the right annotation; returns those whose bytes are right.
+/// Reads back the chunks with the right digest in the annotation; returns the chunks whose bytes are right.
 pub async fn verify(
     cluster: &Arc<Cluster>,
     index: &Index,

@@ -15,7 +15,7 @@ pub struct Status {
     pub chunks: usize,
     /// The numbers of the first missing chunks.
     pub missing: Vec<u32>,
-    /// The number of objects that belong to other runs than the index.
+    /// The number of objects that belong to other runs than the index does.
     pub others: usize,
     pub pod: Option<Value>,
     /// The node port of the seed.
@@ -70,7 +70,7 @@ pub fn node_port(service: &Value) -> Option<u16> {
     service["spec"]["ports"][0]["nodePort"].as_u64().and_then(|port| u16::try_from(port).ok())
 }
 
-/// The events of the Pod; empty without the right to read them, which only makes the status less detailed.
+/// The events of the seed's Pod. Without the right to read events, the list is empty and the status less detailed.
 pub async fn events(cluster: &Cluster) -> Vec<Event> {
     let names = &cluster.names;
     let query = format!("fieldSelector=involvedObject.kind%3DPod,involvedObject.name%3D{}", names.name);

@@ -1,6 +1,6 @@
 //! The list of planted bugs, and the code that plants them in the roles of the service.
 //!
-//! Each bug wraps a role from outside. `role` changes a role's inputs and outputs, and `answers` changes answers to
+//! Each bug changes a role from outside. `role` changes a role's inputs and outputs, and `answers` changes answers to
 //! callers. `relay` stands in for the API server and `witness` for the receiver of observations; both falsify data.
 //!
 //! One bug is inside the service: only the limit of open calls knows when an answer was sent, so the bug makes that

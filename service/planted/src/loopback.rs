@@ -1,4 +1,4 @@
-//! Servers on loopback that stand between a role and outside servers.
+//! Servers on the loopback address, which forward requests between a role and other servers.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,4 +1,4 @@
-//! A role with a planted bug, which changes the role's inputs and outputs.
+//! A role with a planted bug. The bug changes the inputs and outputs of the role.
 
 use std::sync::{Arc, OnceLock};
 

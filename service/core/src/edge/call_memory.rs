@@ -85,7 +85,8 @@ impl CallMemory {
         self.max.load(Ordering::Relaxed)
     }
 
-    /// Counts `bytes` for `peer`. One peer may use at most seven eighths of the limit.
+    /// Counts `bytes` for `peer`. One peer may use at most seven eighths of the limit, so that some memory is left for
+    /// other peers.
     fn add(&self, peer: &Peer, bytes: usize) -> Result<(), NoRoom> {
         let max = self.max();
         if !peer.try_open(bytes, max / 8 * 7) {

@@ -24,11 +24,11 @@ use super::slots::Call;
 
 /// A stream is reset if its answer waits this long for the client's window.
 const UNREAD_MAX: Duration = Duration::from_secs(5);
-/// An answer has made progress if hyper has taken this many bytes of it.
+/// An answer makes progress each time that hyper has written this many of its bytes.
 const MOVED_BYTES: usize = 16 << 10;
 
 thread_local! {
-    /// Whether hyper took the body of an answer while the current stream was polled.
+    /// Whether hyper got the body of an answer while the current stream was polled.
     static IS_GIVEN: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Owed {
     debt: Option<Debt>,
 }
 
-/// The bytes of an answer that hyper has not taken yet.
+/// The bytes of an answer that hyper has not written yet.
 #[derive(Debug)]
 pub(super) struct Piece {
     bytes: Bytes,
@@ -155,7 +155,8 @@ where
 }
 
 pin_project! {
-    /// A stream that lives until hyper has taken its answer. If the stream is dropped earlier, hyper resets it.
+    /// A stream that lives until the client's window has let the whole answer through. If the stream is dropped
+    /// earlier, hyper resets it.
     struct Taken<F> {
         #[pin]
         stream: F,

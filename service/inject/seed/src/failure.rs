@@ -1,4 +1,4 @@
-//! The failures of the seed: each has a message that names the exact position, and an exit code.
+//! The failures of the seed. Each has an exit code, and a message that names the exact position of the fault.
 
 use std::io;
 use std::path::PathBuf;
@@ -40,11 +40,11 @@ pub enum Failure {
         number: u32,
         /// The chunk's position in the payload, from 1.
         place: usize,
-        /// The number of chunks.
+        /// The number of chunks in the payload.
         count: usize,
         what: Wrong,
     },
-    /// All chunks are valid, but the whole payload is not.
+    /// All chunks are valid, but the digest of the whole payload is wrong.
     #[error("the payload has the digest {found}, and the index says {expected}")]
     Whole {
         /// The digest in the index.
@@ -70,12 +70,12 @@ pub enum Failure {
     System { what: String, source: io::Error },
 }
 
-/// What can be wrong with a chunk.
+/// The faults of a chunk.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
     #[error("missing")]
     Missing,
-    /// Fewer bytes than the index states.
+    /// The chunk has fewer bytes than the index states.
     #[error("truncated: {found} of {expected} bytes")]
     Truncated {
         /// The size in the index.
@@ -83,16 +83,16 @@ pub enum Wrong {
         /// The size of the file.
         found: u64,
     },
-    /// More bytes than the index states.
+    /// The chunk has more bytes than the index states.
     #[error("too long: more than {expected} bytes")]
     TooLong {
         /// The size in the index.
         expected: u32,
     },
-    /// The file has the bytes of another chunk, and that chunk's file has the bytes of this chunk.
+    /// The file has the bytes of another chunk, and the other chunk's file has the bytes of this chunk.
     #[error("swapped with chunk {0:05}")]
     Swapped(u32),
-    /// The file has the bytes of another chunk, and that chunk's file is right.
+    /// The file has the bytes of another chunk, and the other chunk's file is right.
     #[error("doubled: it holds the bytes of chunk {0:05}")]
     Doubled(u32),
     /// The bytes do not match the index.

@@ -1,4 +1,5 @@
-//! The signals SIGTERM and SIGINT. As process 1 of a container, the program must handle a signal to be ended by it.
+//! The signals SIGTERM and SIGINT. As process 1 of a container, a program that does not handle a signal is not ended by
+//! it.
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 

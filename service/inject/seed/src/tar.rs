@@ -1,9 +1,9 @@
 //! The headers of a tar archive (POSIX ustar), limited to what the payload needs: files and folders with short names.
 //!
 //! Links, devices, sparse files, long names and extended headers are refused by type, and their content is never read.
-//! So no length in an archive decides how much memory is used; a general tar library would accept all these types.
+//! So no length in an archive decides how much memory is used. A general tar library would accept all of these types.
 
-/// Bytes of a header. Contents are padded to a multiple of this.
+/// Number of bytes of a header. File contents are padded to a multiple of this number.
 pub const BLOCK: usize = 512;
 pub const NAME_BYTES_MAX: usize = 100;
 
@@ -113,7 +113,7 @@ mod tests {
     }
 
     proptest! {
-        /// A header is parsed to what was written, and its content is padded to whole blocks.
+        /// A written header is parsed to the same name and size, and the file's content is padded to whole blocks.
         #[test]
         fn round_trip(name in "[a-z0-9/]{1,100}", bytes in 0..(8_u64 << 30)) {
             prop_assert_eq!(entry(&header(&name, bytes, b'0', "")), Ok(Entry::File(name, bytes)));

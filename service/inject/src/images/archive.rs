@@ -1,7 +1,7 @@
 //! Images in a tar file: an OCI layout, or the output of `docker save`.
 //!
 //! Nothing is unpacked: blobs are read from their position in the file. Docker's own format has no manifest that a
-//! registry could serve, so a manifest is made here. Layers stay uncompressed, because the whole payload is compressed
+//! registry could serve, so this module makes one. Layers stay uncompressed, because the whole payload is compressed
 //! later.
 
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ pub struct Archive {
     listed: Vec<Descriptor>,
 }
 
-/// The positions of an archive's files.
+/// The positions of the files in an archive.
 struct Files {
     path: PathBuf,
     plain: BTreeMap<String, (u64, u64)>,
@@ -168,7 +168,7 @@ impl Files {
     }
 }
 
-/// The name in the archive to which a link `name` with this `target` leads.
+/// The name in the archive to which the link `name` with the target `target` leads.
 fn beside(name: &str, target: &str) -> String {
     let mut parts: Vec<&str> = name.split('/').collect();
     parts.pop();

@@ -1,4 +1,5 @@
-//! Parses manifests and indexes of the OCI image specification and of Docker's schema 2: the blobs to which they refer.
+//! Parses manifests and indexes of the OCI image specification and of Docker's schema 2, to find the blobs to which
+//! they refer.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -24,7 +24,8 @@ const JSON: &str = "application/json";
 
 #[derive(Debug)]
 pub struct Answer {
-    /// Status line and headers, with the empty line. The server adds whether the connection closes.
+    /// Status line and headers, with the final empty line. The server adds the header that says whether the connection
+    /// closes.
     pub head: String,
     pub body: Body,
 }
@@ -44,7 +45,7 @@ struct Reply {
     status: &'static str,
     media_type: String,
     headers: String,
-    /// Length of the body, even if it is not sent.
+    /// Length of the body in bytes, even if the body is not sent.
     bytes: u64,
     body: Body,
 }
@@ -164,12 +165,13 @@ fn has(head: &Head<'_>, digest: &Digest) -> bool {
     head.if_none_match.is_some_and(|tags| tags == "*" || tags.split(',').any(is_it))
 }
 
-/// The requested range. A client that already has the content gets 304 first (RFC 9110, section 13.2.2).
+/// The requested range. If the client already has the content, status 304 takes precedence over a range (RFC 9110,
+/// section 13.2.2).
 fn range_of<'h>(head: &Head<'h>, digest: &Digest) -> Option<&'h str> {
     head.range.filter(|_| !has(head, digest))
 }
 
-/// Adds the digest as `ETag`. A client that already has the content gets no body, but the length of the whole.
+/// Adds the digest as `ETag`. A client that already has the content gets no body, but the length of the whole content.
 fn identified(mut reply: Reply, digest: &Digest, head: &Head<'_>) -> Reply {
     if has(head, digest) {
         reply = Reply { status: "304 Not Modified", body: Body::Nothing, ..reply };
@@ -206,7 +208,8 @@ fn unreadable() -> Reply {
     Reply::error("500 Internal Server Error", "UNKNOWN", "the file cannot be read")
 }
 
-/// At most `n` tags in order, after `last` (end-8b).
+/// The tags of a repository in order: at most `n` tags after `last` (query of end-8b in the distribution
+/// specification).
 fn tags(name: &str, repository: &Repository, query: &str) -> Reply {
     let (mut most, mut last) = (usize::MAX, "");
     for pair in query.split('&') {

@@ -5,7 +5,7 @@
 
 use std::str;
 
-/// Largest head. Container runtimes send some hundred bytes, or with a token some thousand.
+/// Largest head of a request, in bytes. Container runtimes send some hundred bytes, or some thousand with a token.
 pub const HEAD_BYTES_MAX: usize = 8 << 10;
 const HEADERS_MAX: usize = 64;
 
@@ -25,7 +25,7 @@ pub struct Head<'h> {
     pub query: &'h str,
     pub range: Option<&'h str>,
     pub if_none_match: Option<&'h str>,
-    /// Whether the connection closes after the answer.
+    /// Whether the client wants the connection to close after the answer.
     pub close: bool,
 }
 

@@ -62,7 +62,7 @@ mod tests {
     }
 
     proptest! {
-        /// A range lies within the content and is not empty.
+        /// Every parsed range lies within the content and is not empty.
         #[test]
         fn a_part_is_a_part(value in "bytes=[0-9]{0,21}-[0-9]{0,21}", length in any::<u64>()) {
             if let Range::Part(from, to) = range(Some(&value), length) {
