@@ -1,7 +1,7 @@
 //! The registries that the client may contact: address, trust and credentials of each host.
 //!
 //! This module owns one pooled client for each host, made at first use and limited in number. It also owns the rules
-//! for hosts that a registry names: which addresses a client may connect to for them, and whether they get our
+//! for other hosts that a registry names: the permitted addresses of such a host, and whether it gets the registry's
 //! credentials. Rotated authorities and passwords take effect without a restart.
 
 mod files;
@@ -74,7 +74,7 @@ pub struct Upstream<'h> {
     pub limiter: Arc<Limiter>,
 }
 
-/// A host that a registry named, and whether it gets our credentials.
+/// A host that a registry named, and whether the host gets the registry's credentials.
 pub struct Target {
     pub client: Arc<Client>,
     /// Whether the host gets the registry's credentials.
@@ -127,8 +127,8 @@ impl Hosts {
         self
     }
 
-    /// Reads authorities and docker configuration again. New authorities apply to new connections, and old connections
-    /// are not used again. Returns whether credentials have changed.
+    /// Reads the files with authorities and the docker configuration again. After a change of authorities, only new
+    /// connections are used. Returns whether credentials have changed.
     pub fn look_at_files(&self) -> bool {
         for entry in self.entries.values() {
             let Some(authorities) = &entry.authorities else { continue };
@@ -279,7 +279,7 @@ impl Upstream<'_> {
         }
     }
 
-    /// Text that tells how to allow a registry without TLS.
+    /// The part of a message that says how to allow a registry without TLS.
     pub fn plain_http_remedy(&self) -> String {
         match self.entry {
             Some(entry) => format!("set resolve.registries[{}].plainHttp: true", entry.index),
@@ -355,7 +355,7 @@ fn parsed(host: &str) -> Result<Authority, Failure> {
         .map_err(|error| Failure::new(Class::Misconfigured, format!("`{host}` is no registry host: {error}")))
 }
 
-/// Whether requests for `host` use plain HTTP, and the address that receives them.
+/// Whether requests for `host` use plain HTTP, and the address that receives the requests.
 fn place(host: &Authority, entry: Option<&Entry>) -> (bool, Authority) {
     let mut place = entry.and_then(|entry| entry.settings.endpoint.clone()).unwrap_or_else(|| host.clone());
     if OneName::of(&place).as_str() == DOCKER_HUB.0 {

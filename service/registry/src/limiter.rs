@@ -1,8 +1,8 @@
 //! The limiter of one registry: requests at one time and per second, and a circuit breaker for a registry that is down.
 //!
-//! After several failures in a row, the breaker is in doubt. One caller then checks the registry's health; only that
-//! result opens the breaker. While the breaker is open, every request fails at once, until a later caller checks again.
-//! Callers decide which results count as failures.
+//! After several failed requests in a row, the breaker is in doubt. One caller then checks the registry's health; only
+//! the result of this check opens the breaker. While the breaker is open, every request fails at once, until a later
+//! caller checks again. Callers decide which results count as failures.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,21 +14,22 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::metrics::Breaker;
 use service_core::wire::Silence;
 
-/// Failures in a row after which the registry's health is checked: three requests with all their attempts.
+/// Number of failures in a row after which the registry's health is checked: about three requests with all their
+/// attempts.
 pub const BREAK_AFTER: u32 = 10;
-/// How long the breaker stays open: about the time limit of one request, and short compared with a restart of a
+/// Time for which the breaker stays open: about the time limit of one request, and short compared with a restart of a
 /// registry.
 pub const BREAK_FOR: Duration = Duration::from_secs(5);
 /// An abandoned request counts as a failure only if the registry was silent for this long. Otherwise its caller had too
 /// little time.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(1);
 
-/// The rate limits of one registry.
+/// The limits on requests to one registry.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Most requests at one time; further requests wait within their deadline.
+    /// Maximum number of requests at one time; further requests wait, at most until their deadline.
     pub concurrent: usize,
-    /// Most requests per second; further requests wait. `None` means unlimited.
+    /// Maximum number of requests per second; further requests wait. `None` means unlimited.
     pub per_second: Option<u32>,
 }
 
@@ -73,8 +74,8 @@ pub enum Health {
     Unknown,
 }
 
-/// The permission to send a request. If it is dropped without a result, that counts as a failure only after a long
-/// time.
+/// The permission to send a request. If the permission is dropped without a result, the request counts as a failure
+/// only if the registry was silent for a long time.
 #[derive(Debug)]
 pub struct Pass<'g> {
     limiter: &'g Limiter,
@@ -132,7 +133,8 @@ impl Limiter {
 }
 
 impl Pass<'_> {
-    /// Whether the registry's health must be checked first, with the result passed to [`Self::probed`].
+    /// Whether the registry's health must be checked before the request. The caller passes the result to
+    /// [`Self::probed`].
     pub fn is_in_doubt(&self) -> bool {
         self.probe
     }
@@ -167,18 +169,19 @@ impl Pass<'_> {
         }
     }
 
-    /// Sets the clock of the request. Time spent waiting for other servers does not count against the registry.
+    /// Sets the clock of the request, which measures how long the request waits for other servers. Other waiting time
+    /// does not count against the registry.
     pub fn watched(&mut self, silence: &Arc<Silence>) {
         self.silence = Some(Arc::clone(silence));
     }
 
-    /// Ends the request because of a limit of this program, which says nothing about the registry.
+    /// Ends the request because of a limit of this program. Such an end says nothing about the registry.
     pub fn untold(mut self) {
         self.said = true;
         self.limiter.state.lock().probing &= !self.probe;
     }
 
-    /// Records that the registry answered, with whatever result.
+    /// Records that the registry answered, whatever the answer was.
     pub fn well(mut self) {
         self.said = true;
         let mut state = self.limiter.state.lock();
@@ -262,7 +265,8 @@ mod tests {
         pass.probed(health).map(Pass::well).is_err()
     }
 
-    /// Several requests within one millisecond do not wait: a signature check has four requests, one after the other.
+    /// A few requests within one millisecond do not wait for the rate limit: a signature check has four requests, one
+    /// after the other.
     #[tokio::test]
     async fn what_may_be_asked_at_once_does_not_wait() {
         let limits = [limiter(64, None), limiter(64, Some(1000))];

@@ -1,5 +1,5 @@
-//! The lock file: the digest of each image at the time of locking. So a rollback gets the same image, whatever its tag
-//! refers to now.
+//! The lock file: the digest of each image at the time of locking. So a rollback gets the same image, even if its tag
+//! refers to another image now.
 //!
 //! This module owns the format of `images.lock`. The file is sorted YAML with one entry per image, so a change of one
 //! image changes a few lines.
@@ -13,7 +13,7 @@ use crate::reference::{FullName, Reference, ReferenceError};
 
 /// The version of the file format.
 pub const VERSION: u32 = 1;
-/// Largest file: some hundred thousand images.
+/// Largest lock file, in bytes: enough for some hundred thousand images.
 const TEXT_BYTES_MAX: usize = 32 << 20;
 const IMAGES_MAX: usize = 200_000;
 
@@ -27,7 +27,7 @@ pub struct Lock {
 #[serde(deny_unknown_fields)]
 pub struct Locked {
     pub digest: String,
-    /// The time of the lookup (RFC 3339).
+    /// The time at which the digest was looked up (RFC 3339).
     pub resolved: String,
     pub registry: String,
     /// The signers and their evidence, if signatures were verified.
@@ -74,7 +74,7 @@ pub enum Error {
 
 impl Lock {
     pub fn parse(text: &str) -> Result<Self, Error> {
-        /// The version, which is read first, so that an unknown version is reported before other errors.
+        /// The version of a lock file. It is read first, so that an unknown version is reported before other errors.
         #[derive(Deserialize)]
         struct Version {
             version: u32,

@@ -97,9 +97,9 @@ impl<'de> Deserialize<'de> for Object {
     }
 }
 
-/// The kind of the manifest in `body`, which came with `content_type`.
+/// The kind of the manifest in `body`, whose answer had the media type `content_type`.
 ///
-/// A document that is both an index and an image is refused, because two readers would understand it differently
+/// A document that is an index as well as an image is refused, because two readers would understand it differently
 /// (CVE-2021-41190).
 pub fn check(content_type: Option<&str>, body: &[u8]) -> Result<Kind, ManifestError> {
     let announced = content_type.and_then(Kind::of).ok_or(ManifestError::ContentType)?;
@@ -121,7 +121,7 @@ pub fn check(content_type: Option<&str>, body: &[u8]) -> Result<Kind, ManifestEr
     if inside == kind && announced == kind { Ok(kind) } else { Err(ManifestError::Disagreement) }
 }
 
-/// The digest in `headers`. An invalid digest counts as absent; two different ones are an error.
+/// The digest in `headers`. An invalid digest counts as absent; two different digests are an error.
 pub fn stated(headers: &HeaderMap) -> Result<Stated, ManifestError> {
     let mut values = headers.get_all(DIGEST_HEADER).iter();
     let Some(first) = values.next() else { return Ok(Stated::Nothing) };

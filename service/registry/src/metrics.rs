@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 
 use super::wanted::Wanted;
 
-/// The label of the counters; its values are closed lists.
+/// The outcome label of counters; its values come from closed lists.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct OutcomeLabel {
     outcome: &'static str,
@@ -67,7 +67,7 @@ impl Breaker {
         self.closed.inc();
     }
 
-    /// Subtracts an open breaker that was dropped.
+    /// Subtracts an open breaker, which was dropped, from the number of open breakers.
     pub fn gone(&self) {
         self.open.dec();
     }
@@ -122,7 +122,7 @@ impl Metrics {
         self.requests[index].inc();
     }
 
-    /// Counts a changed file that is in use.
+    /// Counts a changed file whose content is in use now.
     pub fn replaced(&self) {
         self.reloads.get_or_create(&OutcomeLabel { outcome: "replaced" }).inc();
     }

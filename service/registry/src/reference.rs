@@ -7,11 +7,11 @@ use std::fmt;
 
 use service_core::authority::OneName;
 
-/// Longest name with host (distribution project).
+/// Longest image name with host, in bytes (distribution project).
 const NAME_BYTES_MAX: usize = 255;
 /// Longest tag (OCI distribution specification).
 const TAG_BYTES_MAX: usize = 128;
-/// Longest reference: name, tag, `sha512:` with its digits, and two separators.
+/// Longest reference, in bytes: name, tag, `sha512:` with its digits, and two separators.
 const REFERENCE_BYTES_MAX: usize = NAME_BYTES_MAX + TAG_BYTES_MAX + 7 + 128 + 2;
 /// The host of references without a host.
 const DEFAULT_HOST: &str = "docker.io";
@@ -60,13 +60,13 @@ pub enum ReferenceError {
     Repository(String),
     #[error("`{0}` is not a tag: letters, digits, `_`, `.` and `-`, at most 128")]
     Tag(String),
-    /// No connection to the host is possible.
+    /// The host is not valid, so no connection to it is possible.
     #[error("`{0}` is not a registry host: write a name or address, and a port from 1 to 65535 if it needs one")]
     Host(String),
     /// The text after `@` is no digest.
     #[error("`{0}` is not a digest: write sha256: and 64, or sha512: and 128 lower-case hex digits")]
     Digest(String),
-    /// The reference has a digest, although a tag is needed.
+    /// The reference has a digest, although a reference by tag is needed.
     #[error("the reference has a digest already")]
     Pinned,
 }

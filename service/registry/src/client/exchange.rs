@@ -1,6 +1,6 @@
 //! Sends a request for a manifest, a blob or a part of a blob, and follows redirects.
 //!
-//! Credentials are sent only to the host they belong to.
+//! Credentials are sent only to the host to which they belong.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use service_core::wire;
 const MANIFEST_BYTES_MAX: usize = 4 << 20;
 /// Media type of an answer of the referrers API.
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
-/// Accepted media types of blobs: all.
+/// The `Accept` header for blobs, which accepts all media types.
 const ANYTHING: &str = "*/*";
 /// Largest part of a blob that is requested at once.
 pub(super) const PART_BYTES_MAX: usize = 8 << 20;

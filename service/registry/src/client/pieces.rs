@@ -1,6 +1,7 @@
 //! Fetches the objects that hold signatures: manifests by tag or digest, referrers of a digest, and blobs.
 //!
-//! A missing object is a result; an uncertain result is a failure with a class. Contents are not examined here.
+//! That an object is missing is a result; an uncertain result is a failure with a class. This module does not examine
+//! the contents of objects.
 
 use bytes::Bytes;
 use http::{Method, StatusCode};

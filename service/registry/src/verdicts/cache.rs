@@ -1,15 +1,15 @@
 //! A cache with a limit in bytes, whose entries expire.
 //!
-//! Time is an argument. The oldest entry is removed first: entries live only seconds, so they expire in the order of
-//! arrival, and a read changes nothing.
+//! Functions get the present time as an argument. The oldest entry is removed first: entries live only seconds and
+//! expire in the order of arrival, so a read does not move its entry.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use slab::Slab;
 
-/// Bytes of an entry besides its text: map node, queue slot, value slot and allocations. The number holds for 64-bit
-/// systems, rounded up.
+/// Number of bytes of an entry besides its text: map node, queue slot, value slot and allocations. The number is
+/// rounded up and holds for 64-bit systems.
 const ENTRY_OVERHEAD_BYTES: usize = 192;
 /// Lifetime of an entry whose end exceeds the range of the clock.
 const LONGEST_TTL: Duration = Duration::from_hours(24);
@@ -21,7 +21,8 @@ pub struct Cache<V> {
     values: Slab<V>,
 }
 
-/// The cache without its values. The type has no parameter, so that it is compiled only once.
+/// The keys and expiry times of the cache, without the values. The type has no parameter, so that it is compiled only
+/// once.
 #[derive(Debug)]
 struct Book {
     entries: BTreeMap<String, Entry>,
@@ -66,7 +67,7 @@ impl<V: Clone> Cache<V> {
         }
     }
 
-    /// Removes `key`. Its queue slot is removed later, in its turn.
+    /// Removes `key` and its value. The queue slot of the key is removed later, when it reaches the front.
     pub fn remove(&mut self, key: &str) {
         if let Some(at) = self.book.remove(key) {
             self.values.try_remove(at);
@@ -172,8 +173,8 @@ mod tests {
     }
 
     proptest! {
-        /// After any insertions, the used bytes stay below the limit and equal the sum of all entries. The queue stays
-        /// in proportion to the number of entries.
+        /// After any insertions, the cache uses no more bytes than its limit, and its count equals the sum of all
+        /// entries. The queue's length stays in proportion to the number of entries.
         #[test]
         fn bounded(keys in prop::collection::vec((0u8..40, 0usize..3000, 0u64..40), 0..300)) {
             let start = Instant::now();

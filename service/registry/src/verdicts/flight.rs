@@ -1,4 +1,4 @@
-//! Single flight: equal lookups at the same time are done once.
+//! Single flight: several callers that need the same lookup at the same time share one lookup.
 //!
 //! The waiting callers drive the lookup together. When the last caller stops waiting, the lookup stops at once. No lock
 //! is held during a lookup.
@@ -76,7 +76,7 @@ impl<V: Clone + Send + Sync + 'static> Default for Flights<V> {
     }
 }
 
-/// Removes a lookup from the table at its end, unless a later lookup has replaced it.
+/// Removes a lookup from the table when the lookup ends, unless a later lookup has replaced it.
 struct Landing<V: Clone> {
     board: FlightsByKey<V>,
     key: String,

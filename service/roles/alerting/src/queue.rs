@@ -1,7 +1,7 @@
 //! A queue of alerts: they wait in order for the task that sends them.
 //!
-//! This module owns the limits on number and bytes, the alerts for which the queue has no room, and the end of the
-//! task.
+//! This module owns the limits on number and bytes of waiting alerts, the handling of alerts when the queue is full,
+//! and the end of the sending task.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ pub struct Bounds {
     pub bytes: usize,
 }
 
-/// The memory of each queue, if there are this many. Queues share none: a receiver that hangs uses no memory of
-/// another.
+/// The memory of each of `queues` queues, in bytes. Each queue has its own memory, so a receiver that hangs uses no
+/// memory of another.
 pub fn share_bytes(queues: usize) -> usize {
     ALL_BYTES_MAX / queues.max(1)
 }

@@ -11,9 +11,9 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::config::{self, Secret};
 
-/// Delay before the second attempt. It doubles each time, and the actual delay is drawn at random.
+/// Mean delay before the second attempt. The mean doubles each time, and each delay is drawn at random around it.
 const RETRY_BASE: Duration = Duration::from_millis(200);
-/// Longest delay that a receiver may demand.
+/// Longest delay between attempts that a receiver may demand.
 const RETRY_MAX: Duration = Duration::from_secs(30);
 /// Most bytes of an answer that are read; receivers answer with one word.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
@@ -55,7 +55,7 @@ impl Sender {
         Ok(Self { client, path, headers, timeout: settings.timeout, attempts: settings.attempts })
     }
 
-    /// Sends `body`; repeats this while a repetition may succeed and time remains.
+    /// Sends `body`, and sends it again after a failure while a repetition may succeed and time remains.
     pub async fn send(&self, body: &str, deadline: Option<Instant>) -> Result<(), String> {
         let mut failed = String::new();
         for attempt in 0..self.attempts {

@@ -60,13 +60,14 @@ pub enum TemplateError {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
-    /// Texts, each with the placeholder that follows.
+    /// Texts of the template, each with the placeholder that follows.
     parts: Vec<(String, Option<String>)>,
     markup: Markup,
 }
 
 impl Template {
-    /// Parses a template whose values are escaped for `markup`. A test replacement must give JSON.
+    /// Parses a template whose values are escaped for `markup`. A replacement of its placeholders with test values must
+    /// give JSON.
     pub fn parse(text: &str, markup: Markup) -> Result<Self, TemplateError> {
         let (mut parts, mut rest, mut line) = (Vec::new(), text, 1);
         while let Some((before, after)) = rest.split_once("{{") {
@@ -86,8 +87,8 @@ impl Template {
         Ok(template)
     }
 
-    /// The JSON with `values` instead of placeholders, and keys replaced by those of `payload`; `None` for an empty
-    /// template.
+    /// The template's JSON with `values` instead of placeholders, and with keys replaced by those of `payload`; `None`
+    /// for an empty template.
     pub fn fill(
         &self,
         values: &BTreeMap<&str, String>,

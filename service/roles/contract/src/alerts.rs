@@ -5,7 +5,7 @@ use service_core::alert::Alert;
 
 /// Most alerts in one call.
 pub const ALERTS_MAX: usize = 100;
-/// Largest body of a call: the most alerts, with the images of large objects.
+/// Largest body of a call, in bytes: the maximum number of alerts, each with the images of a large object.
 pub const BODY_BYTES_MAX: usize = 4 << 20;
 
 /// A call with alerts in order, as the receiving process parses it.

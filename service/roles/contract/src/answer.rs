@@ -1,6 +1,6 @@
 //! Parses the answer of a validator; each possible fault has a message.
 //!
-//! An answer that breaks the protocol says nothing about the image, so the result is unknown.
+//! An answer that breaks the protocol says nothing about the image, so the result for the image is unknown.
 
 use http::StatusCode;
 use serde::Deserialize;
@@ -20,9 +20,9 @@ pub const CLASSES: [&str; 11] = [
     "too-much-evidence",
     "busy",
 ];
-/// Most signers in an answer; an audit log shows eight.
+/// Maximum number of signers in an answer; an audit log shows eight signers.
 const SIGNERS_MAX: usize = 64;
-/// Most bytes of the other process's text in our messages.
+/// Maximum number of bytes of the other process' text that a message of this program shows.
 const SHOWN_BYTES_MAX: usize = 200;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -69,7 +69,8 @@ pub enum Breach {
     /// The verdict is `verified`, but the registry was not asked.
     #[error("it answers `verified` and `unasked`: one of them is wrong")]
     Unasked,
-    /// The answer has no generation, so nobody knows how long it may be reused.
+    /// The answer has no generation (a text that changes with the trusted keys), so it is unknown how long the answer
+    /// may be reused.
     #[error("it names no generation of its trust, so outdated answers cannot be recognised")]
     NoGeneration,
 }
@@ -87,7 +88,7 @@ struct Refused {
     error: String,
 }
 
-/// The ruling in `body`, which must be about `digest`.
+/// The ruling in `body`, which must be about the image with the digest `digest`.
 pub fn ruling(status: StatusCode, body: &[u8], digest: &str) -> Result<Ruling, Breach> {
     success(status, body)?;
     let ruling: Ruling = read(body)?;
@@ -173,7 +174,7 @@ mod tests {
         ruling(StatusCode::OK, value.to_string().as_bytes(), "sha256:a").map_err(|breach| breach.to_string())
     }
 
-    /// Every fault of an answer has its own message, and no such answer counts.
+    /// Every fault of an answer has its own message, and no faulty answer counts as a ruling.
     #[test]
     fn each_breach_is_a_sentence() {
         assert_eq!(answer(|_| {}).unwrap().verdict, "unsigned");

@@ -1,8 +1,8 @@
 //! Gatekeeper's protocol for external data, `externaldata.gatekeeper.sh/v1beta1`: a request with keys, and a response
 //! with an item for each key.
 //!
-//! Source: open-policy-agent/frameworks, `constraint/pkg/externaldata/{request,response}.go`; kinds are checked here as
-//! in that code.
+//! Source of the protocol: open-policy-agent/frameworks, `constraint/pkg/externaldata/{request,response}.go`. This
+//! module checks `kind` as that code does.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub const ANSWER_BYTES_MAX: usize = 256 << 10;
 /// Most keys of one request: the images of a large object.
 pub const KEYS_MAX: usize = 128;
 
-/// The request as a whole.
+/// The request with its version and kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderRequest {
@@ -41,7 +41,7 @@ pub struct Request {
     pub keys: Vec<String>,
 }
 
-/// The response as a whole.
+/// The response with its version and kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderResponse {
@@ -62,7 +62,7 @@ pub struct Response {
     /// One item for each key.
     #[serde(default)]
     pub items: Vec<Item>,
-    /// Why the provider has no items.
+    /// The reason why the provider returns no items.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub system_error: String,
 }
@@ -75,7 +75,7 @@ pub struct Item {
     /// The result for the key. A value with a repeated key is refused.
     #[serde(default, deserialize_with = "unambiguous")]
     pub value: Value,
-    /// Why there is no value.
+    /// The reason why the key has no value.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub error: String,
 }

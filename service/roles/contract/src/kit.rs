@@ -1,7 +1,7 @@
 //! The conformance kit for validators in any language: one case for each demand of the protocol.
 //!
-//! This module owns the cases. No inquiry is repeated to make a case pass. A failed case shows the answer and what the
-//! protocol demands.
+//! This module owns the cases. A failed case is not tried again. It shows the validator's answer and the demand of the
+//! protocol.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::link::{Files, Link, LinkError};
 use crate::{ANSWER_BYTES_MAX, VALIDATE, answer, path};
 
 const PARALLEL: usize = 20;
-/// Time limit of an inquiry with a short deadline, and the tolerance for a busy machine.
+/// Time limit of an inquiry with a short deadline. The next constant is the tolerance for a busy machine.
 const SOON: Duration = Duration::from_millis(500);
 const SLACK: Duration = Duration::from_millis(500);
 /// Time limit of every other case.

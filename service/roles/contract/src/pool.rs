@@ -1,8 +1,10 @@
-//! The instances of one validator: which one gets an inquiry, which one is next after a failure, and the state of each.
+//! The instances of one validator: the choice of the instance for an inquiry, of the next instance after a failure, and
+//! the state of each instance.
 //!
 //! This module owns weights, health and the limited queue of inquiries. If an instance fails in any way, the next one
 //! gets the inquiry while time remains. A repeated inquiry does no harm, because a ruling depends only on the inquiry
-//! and the trusted keys. An inquiry waits a short time for a restarting instance, but not for one that stays away.
+//! and the trusted keys. An inquiry waits a short time for an instance that restarts, but not for an instance that
+//! stays unreachable.
 
 mod metrics;
 mod watch;
@@ -24,9 +26,11 @@ use crate::answer::Breach;
 use crate::link::{Files, Link, LinkError};
 pub use metrics::{Metrics, Outcome};
 
-/// How long after the last answer of any instance an inquiry still waits: a restarted process is back within this time.
+/// Time after the last answer of any instance in which inquiries wait for an instance: a restarted process is back
+/// within this time.
 const RESTART: Duration = Duration::from_secs(5);
-/// The first and the longest delay while an instance is unreachable; the delay doubles each time.
+/// The first delay between attempts while no instance is reachable. The delay doubles each time; the next constant is
+/// the longest delay.
 const WAIT: Duration = Duration::from_millis(20);
 const WAIT_MAX: Duration = Duration::from_millis(250);
 /// Most idle HTTP/1.1 connections of each instance.
@@ -64,7 +68,7 @@ pub enum Unanswered {
     /// Other callers have used up a limit of this process or of the other one.
     #[error("{0}")]
     Busy(String),
-    /// The inquiry would be refused at any time.
+    /// The inquiry was refused; a repetition would be refused too.
     #[error("{0}")]
     Refused(String),
 }
@@ -75,7 +79,7 @@ pub struct Pool {
     turn: AtomicU64,
     places: Semaphore,
     waiting: AtomicUsize,
-    /// The time of the last answer of any instance.
+    /// The time at which any instance last answered.
     good: Mutex<Instant>,
     generation: RwLock<Arc<str>>,
     metrics: Metrics,
@@ -109,8 +113,8 @@ enum Trouble {
 }
 
 impl Pool {
-    /// A pool of connections to all instances. It follows their files and health from now on. Must be called inside a
-    /// runtime.
+    /// A pool of connections to all instances. From now on, the pool checks their files and health. Must be called
+    /// inside a tokio runtime.
     pub fn open(settings: Settings, metrics: Metrics) -> Result<Arc<Self>, LinkError> {
         let limits = Limits { open_max: settings.open_max, idle_max: IDLE_MAX };
         let open = |(url, weight): &(String, u32)| {
@@ -139,7 +143,7 @@ impl Pool {
         Arc::clone(&self.generation.read())
     }
 
-    /// Sends `request` to an instance and parses the answer, of at most `cap_bytes`, with `read`.
+    /// Sends `request` to an instance; parses the answer, which may have at most `cap_bytes`, with `read`.
     pub async fn ask<T>(
         &self,
         request: &Make<'_>,
@@ -155,7 +159,7 @@ impl Pool {
         answer
     }
 
-    /// Waits until another inquiry may be open.
+    /// Waits until the limit of open inquiries allows a further inquiry.
     async fn place(&self, deadline: Instant) -> Result<tokio::sync::SemaphorePermit<'_>, Unanswered> {
         if let Ok(place) = self.places.try_acquire() {
             return Ok(place);

@@ -119,7 +119,7 @@ fn dotted(pointer: &str) -> String {
     path
 }
 
-/// The edit that appends `results` to those in the list.
+/// The edit that appends `results` to the results in the `ResourceList`.
 fn results_edit(text: &str, document: &Document, results: &[Value]) -> Option<Edit> {
     if results.is_empty() {
         return None;

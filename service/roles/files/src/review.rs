@@ -14,7 +14,7 @@ pub struct Answer {
     pub warnings: Vec<String>,
     /// The new images, by JSON pointer.
     pub images: Vec<(String, String)>,
-    /// Facts about images from the review; each image once.
+    /// The facts about images that the review states; each image occurs once.
     pub known: Vec<Known>,
 }
 
@@ -26,7 +26,7 @@ pub struct Known {
     pub digest: String,
     #[serde(default)]
     pub signers: Vec<String>,
-    /// Where the signatures were found, and their format.
+    /// The places where the signatures were found, and their format.
     #[serde(default)]
     pub evidence: Vec<String>,
 }

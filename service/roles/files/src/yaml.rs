@@ -8,9 +8,10 @@ use std::ops::Range;
 
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span, Tag};
 
-/// Largest text; a chart with thousands of objects has some megabytes.
+/// Largest YAML text, in bytes; a chart with thousands of objects has some megabytes.
 pub const TEXT_BYTES_MAX: usize = 64 << 20;
-/// Most nodes of one document as JSON, so that aliases of aliases cannot fill the memory.
+/// Maximum number of nodes of one document after aliases are resolved, so that aliases of aliases cannot fill the
+/// memory.
 const NODES_MAX: usize = 4 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -178,7 +179,7 @@ impl Reader {
     }
 }
 
-/// Whether a tag makes any scalar a string.
+/// Whether the tag makes its scalar a string, whatever the text is.
 fn is_text(tag: Option<&Tag>) -> bool {
     tag.is_some_and(|tag| tag.is_yaml_core_schema_tag("str"))
 }
@@ -283,7 +284,8 @@ impl Document {
         Some(())
     }
 
-    /// Adds the entries of a map, and merged entries that it lacks. Of a repeated key, the last value counts.
+    /// Adds the entries of a map, and the merged entries whose keys the map lacks. Of a repeated key, the last value
+    /// counts.
     fn merged<'a>(&'a self, map: Id, into: &mut Entries<'a>, left: &mut usize, depth: usize) -> Option<()> {
         *left = left.checked_sub(1)?;
         let Value::Map(entries) = &self.nodes[map].value else { return Some(()) };
@@ -313,7 +315,7 @@ impl Document {
 /// Most levels of merged maps.
 const MERGES_MAX: usize = 16;
 
-/// Entries of a map, each key once.
+/// The entries of a map in which each key occurs once.
 #[derive(Default)]
 struct Entries<'a> {
     list: Vec<(&'a str, Id)>,

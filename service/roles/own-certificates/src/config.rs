@@ -1,6 +1,7 @@
 //! The section `admission.ownCertificates`: the replicas make and renew the webhook's certificates.
 //!
-//! This module owns keys and defaults, and checks that the lifetimes leave time for every step of a rotation.
+//! This module owns the keys of the section and their defaults, and checks that the lifetimes leave time for every step
+//! of a rotation.
 
 use std::time::Duration;
 
@@ -14,19 +15,20 @@ const SERVICE: &str = "longhaul-webhook";
 const CERTIFICATES: &str = "longhaul-webhook-certificates";
 /// Default name of the webhook configuration; the manifests use it.
 const WEBHOOK: &str = "longhaul-webhook";
-/// Default lifetime of the authority, which is renewed after 20 days without manual work.
+/// Default lifetime of the authority, 30 days. The replicas replace the authority after 20 days, without manual work.
 const AUTHORITY_LIFETIME: Duration = Duration::from_hours(30 * 24);
-/// Default lifetime of the certificate, which is renewed after 112 hours. So an API server may be away for a weekend.
+/// Default lifetime of the certificate, a week. The replicas renew the certificate after 112 hours, so an API server
+/// may be away for a weekend.
 const LEAF_LIFETIME: Duration = Duration::from_hours(7 * 24);
 /// Default of `settle`. One API server notices a changed webhook configuration within seconds; several ones under load
 /// need up to this time.
 const SETTLE: Duration = Duration::from_mins(2);
-/// Default of `interval`. Each replica sends two small requests per interval and uses a new certificate within this
-/// time.
+/// Default of `interval`. Each replica sends two small requests per interval, and uses a new certificate within one
+/// interval.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// Least lifetime of a certificate; a shorter one would expire before a replica has read it.
+/// Shortest lifetime of a certificate; a certificate of a shorter lifetime would expire before a replica has read it.
 const LEAF_LIFETIME_MIN: Duration = Duration::from_secs(3);
-/// Least ratio of the authority's lifetime to the certificate's. An authority is replaced, but still signs, when a
+/// Smallest ratio of the authority's lifetime to the certificate's. An authority is replaced, but still signs, when a
 /// third of its lifetime is left, and a certificate must fit into this third.
 const LEAVES_PER_AUTHORITY: u32 = 3;
 
@@ -67,7 +69,7 @@ pub struct RawOwn {
 }
 
 impl OwnCertificates {
-    /// Checks the written settings.
+    /// Checks the settings in the file.
     pub fn check(raw: RawOwn, check: &Checker<'_>) -> Result<Self, Error> {
         let at = |key: &str| format!("admission.ownCertificates.{key}");
         if cfg!(not(feature = "rotation")) {

@@ -39,7 +39,7 @@ const FINALIZER: &str = "longhaul.dev/cleanup";
 /// write without pause.
 const RESTORE_PAUSE: Duration = Duration::from_secs(1);
 const RESTORE_PAUSE_MAX: Duration = Duration::from_mins(5);
-/// After this time without a restoration, the next one counts as the first.
+/// After this time without a restoration, the next restoration counts as the first.
 const RESTORES_FORGOTTEN: Duration = Duration::from_mins(10);
 
 /// Reconciles packages while this process leads.
@@ -56,7 +56,7 @@ pub struct Reconciler {
     results: Family<Label, Counter>,
 }
 
-/// What is remembered about a package while it exists.
+/// The facts that are remembered about a package while it exists.
 #[derive(Debug, Clone, Default)]
 struct Memo {
     uid: Box<str>,
@@ -71,7 +71,7 @@ struct Memo {
     generation: i64,
     failures: usize,
     retry_at: Option<Instant>,
-    /// Whether the policies were removed, so that nothing is left to do when the object goes.
+    /// Whether the package's policies were removed, so that no work is left when the package disappears.
     cleaned: bool,
 }
 
@@ -225,8 +225,8 @@ impl Reconciler {
     }
 }
 
-/// Decides which work a package needs. A package that is new to this process is never skipped, nor is a due retry. Our
-/// own status writes always are.
+/// Decides which work a package needs. A package that is new to this process is never skipped, nor is a retry that is
+/// due. Events of our own status writes are always skipped.
 fn decide(object: &Object, memo: Option<&Memo>, now: Instant) -> Work {
     let ours = object.body.finalizers.iter().any(|finalizer| &**finalizer == FINALIZER);
     let retry_waits = memo
@@ -247,7 +247,7 @@ fn decide(object: &Object, memo: Option<&Memo>, now: Instant) -> Work {
     if settled { Work::Skip } else { Work::Apply }
 }
 
-/// The pause before the next restoration, after this many in a row.
+/// The pause before the next restoration of a policy, after `restores` restorations in a row.
 fn restore_pause(restores: u32) -> Duration {
     let doublings = restores.saturating_sub(2);
     if restores < 2 {

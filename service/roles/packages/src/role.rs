@@ -54,7 +54,7 @@ impl Running for Tasks {
         .boxed()
     }
 
-    /// Lets open writes finish. No caller waits for the watch.
+    /// Lets open writes finish, and ends the watch, for which no caller waits.
     fn leave(&mut self) -> BoxFuture<'_, ()> {
         async move {
             if let Some(controller) = self.0.take() {

@@ -15,7 +15,7 @@ use rcgen::{
 };
 use time::{Duration, OffsetDateTime};
 
-/// How much before now certificates are valid, for clocks that are behind.
+/// The time by which a certificate's validity starts before its creation, for clocks that are behind.
 const BACKDATED: Duration = Duration::hours(1);
 /// The SPIFFE trust domain of clients' names.
 const TRUST_DOMAIN: &str = "longhaul.dev";
@@ -132,7 +132,7 @@ impl Authority {
         self.sign(&params)
     }
 
-    /// A server certificate, for a client that must be refused.
+    /// A certificate for servers only. A client with this certificate must be refused.
     fn wrong_purpose(&self, valid: Valid) -> Result<Pair, Error> {
         let mut params = params("wrong-purpose", 7, valid);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];

@@ -23,9 +23,9 @@ use service_core::wire::{
     self, Identity, Limits, Origin, Protocol, Trust, certificates_from_pem, client_config, key_from_pem,
 };
 
-/// Time limit of a call, longer than the service's own.
+/// Time limit of a call, longer than the service's own limit.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Largest answer: one page of the largest size.
+/// Largest answer, in bytes: one page of the largest size.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
 const PAGE: usize = 1000;
 const PORT: u16 = 8444;

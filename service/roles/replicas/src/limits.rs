@@ -12,7 +12,7 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
 use crate::config::{self, Bucket};
 
-/// Number of clients at which those with full buckets are forgotten: some megabytes of memory.
+/// Number of clients at which clients with full buckets are forgotten: their buckets use some megabytes of memory.
 const CLIENTS_MAX: usize = 10_000;
 
 type Keyed = RateLimiter<Arc<str>, HashMapStateStore<Arc<str>, RandomState>, DefaultClock>;

@@ -1,7 +1,7 @@
 //! The list of Deployments in pages, by namespace and name.
 //!
 //! The cursor of a page names the page's last Deployment, so it stays valid whatever changes. A Deployment that exists
-//! all the time is in exactly one page.
+//! during the whole listing is in exactly one page.
 
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;

@@ -128,7 +128,7 @@ impl Running for Stage {
         .boxed()
     }
 
-    /// Calls are still answered, and the watch continues.
+    /// Ends no task: calls are still answered, and the watch continues.
     fn leave(&mut self) -> BoxFuture<'_, ()> {
         std::future::ready(()).boxed()
     }

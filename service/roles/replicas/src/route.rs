@@ -44,7 +44,7 @@ pub struct How {
 /// The requested page of the list.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PageQuery {
-    /// Most entries.
+    /// Maximum number of entries in the page.
     pub limit: usize,
     /// The page starts after this cursor.
     pub after: Option<Cursor>,

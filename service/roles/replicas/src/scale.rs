@@ -1,8 +1,8 @@
 //! Sets a replica count: reads the scale subresource and writes it with the version that was read.
 //!
-//! So no writer overwrites another one's change without notice: after a conflict the object is read and written again,
-//! a few times. If the caller names a revision, the write is not repeated, because the caller asked for a change of
-//! exactly that revision.
+//! So no writer overwrites another writer's change without notice: after a conflict, the object is read and written
+//! again, a few times. If the caller names a revision, the write is not repeated, because the caller asked for a change
+//! of exactly that revision.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use super::route::Target;
 use super::upstream;
 use service_core::kube::{Client, Write};
 
-/// Most attempts at one write. Each attempt fails only because another write succeeded, so of five simultaneous writers
-/// all succeed.
+/// Maximum number of attempts at one write. An attempt fails only because another write succeeded, so even five
+/// simultaneous writers all succeed.
 pub const ATTEMPTS_MAX: u32 = 6;
-/// Longest pause after the first conflict; it doubles each time, and the actual pause is drawn at random below it.
+/// Limit of the pause after the first conflict. The limit doubles each time, and the pause is drawn at random below it.
 const PAUSE: Duration = Duration::from_millis(20);
 
 pub struct Writer {

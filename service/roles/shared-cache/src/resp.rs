@@ -1,12 +1,12 @@
 //! Commands and answers in Redis' protocol (RESP2, <https://redis.io/docs/latest/develop/reference/protocol-spec/>).
 //!
-//! Only what a cache needs is implemented: commands are arrays of strings; answers are a line or one value. Arrays in
-//! answers are refused, so nothing recurses. An answer that announces too many bytes is refused before it is read into
-//! memory.
+//! Only the part of the protocol that a cache needs is implemented: commands are arrays of strings; answers are a line
+//! or one value. Arrays in answers are refused, so nothing recurses. An answer that announces too many bytes is refused
+//! before it is read into memory.
 
 use bytes::{Buf as _, BytesMut};
 
-/// Longest line with its end; an error that names a user and a command has some hundred bytes.
+/// Longest line with its end, in bytes; an error that names a user and a command has some hundred bytes.
 pub const LINE_BYTES_MAX: usize = 4 << 10;
 const END: &[u8] = b"\r\n";
 
@@ -87,7 +87,7 @@ mod tests {
 
     const MOST: usize = 64;
 
-    /// All answers in bytes that arrive in these pieces, and the error after them.
+    /// All answers in the bytes of `pieces`, which arrive one after the other, and the error that follows the answers.
     fn replies<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Reply>, Option<Wrong>) {
         let (mut input, mut all) = (BytesMut::new(), Vec::new());
         for piece in pieces {

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::provider;
 
-/// The paths, in the order that [`Paths::answer`] uses.
+/// The paths of the role, in the order of the indices that [`Paths::answer`] gets.
 const ROUTES: &[Route] = &[
     Route { method: Method::POST, path: VALIDATE },
     Route { method: Method::GET, path: VALIDATE },
@@ -25,7 +25,7 @@ const NAME_BYTES_MAX: usize = 512;
 /// Most credentials of an inquiry: those of a Pod for one registry.
 const LOGINS_MAX: usize = 64;
 
-/// The endpoint, which answers with the rulings of its judge.
+/// The HTTP endpoint of the role, which answers inquiries with the rulings of its judge.
 pub struct Paths(pub Arc<dyn Judge>);
 
 impl Endpoint for Paths {

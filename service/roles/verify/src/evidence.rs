@@ -1,4 +1,4 @@
-//! The signatures and attestations of an image, as bytes from a registry. None of them is trusted.
+//! The signatures and attestations of an image, as bytes from a registry. These bytes are not trusted.
 
 use crate::digest::Digest;
 use crate::verdict::Rejected;
@@ -40,7 +40,7 @@ pub struct Attestation {
     pub companions: Companions,
 }
 
-/// The other annotations of a legacy signature's layer.
+/// The annotations of a legacy signature's layer besides the signature.
 #[derive(Debug, Clone, Default)]
 pub struct Companions {
     /// The annotation `dev.sigstore.cosign/certificate`, as PEM.

@@ -1,4 +1,4 @@
-//! Patterns by which rules accept texts.
+//! Patterns by which policy rules accept texts such as identities.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ const PATTERN_BYTES_MAX: usize = 4096;
 /// Most memory of one compiled expression: a few hundred alternatives fit.
 const COMPILED_BYTES_MAX: usize = 1 << 20;
 
-/// A test of a text. Every kind of pattern must match the whole text.
+/// A pattern that accepts or refuses a text. Every kind of pattern must match the whole text.
 #[derive(Clone)]
 pub struct Pattern {
     text: String,
@@ -76,7 +76,7 @@ impl Pattern {
         &self.text
     }
 
-    /// A text for fingerprints that differs for patterns that accept different texts.
+    /// A text for fingerprints. Patterns that accept different texts have different identities.
     pub(crate) fn identity(&self) -> (&'static str, &str) {
         match &self.form {
             Form::Exact => ("exact", &self.text),

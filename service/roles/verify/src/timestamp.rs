@@ -1,4 +1,4 @@
-//! RFC 3161 timestamps: which bytes they cover, and their time.
+//! RFC 3161 timestamps: checks the bytes that a timestamp covers, and reads its time.
 
 use aws_lc_rs::digest::{Algorithm, SHA256, SHA384, SHA512, digest};
 use cms::cert::CertificateChoices;
@@ -21,7 +21,7 @@ const SHA256_ID: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101
 const SHA384_ID: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.2");
 const SHA512_ID: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.3");
 
-/// Longest response: usual ones with a chain of four RSA certificates have 7,000 bytes.
+/// Longest timestamp response, in bytes: a usual response with a chain of four RSA certificates has 7,000 bytes.
 const RESPONSE_BYTES_MAX: usize = 64 << 10;
 /// The status of a response that has a token (RFC 3161, section 2.4.2: `PKIStatus`).
 const GRANTED: u8 = 0;
@@ -62,7 +62,7 @@ pub(crate) fn check<'a>(
 struct Token {
     info: TstInfo,
     signer: SignerInfo,
-    /// The signed attributes in DER, which contain the hash of `info`.
+    /// The signed attributes of the token in DER, which contain the hash of `info`.
     signed: Vec<u8>,
     certificates: Vec<CertificateDer<'static>>,
 }

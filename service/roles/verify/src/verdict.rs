@@ -10,9 +10,9 @@ pub struct Verdict {
     /// Whether the image fulfils the requirement.
     pub outcome: Outcome,
     /// Every signature that counts: by root, then in the order of the evidence. A root or identity may occur several
-    /// times; the threshold counts it once.
+    /// times; it counts once for the threshold.
     pub signers: Vec<Signer>,
-    /// Everything that does not count, in the order of the evidence, with the cause.
+    /// Every object that does not count as a signature, in the order of the evidence, with the cause.
     pub rejected: Vec<Rejected>,
 }
 

@@ -14,8 +14,8 @@ use super::owners::Owners;
 use super::policies::Applied;
 use service_watch::{Change, Event};
 
-/// Delay from an event of a policy to the check of its package. By then, events of our own writes have mostly arrived,
-/// and a user that edits again and again causes only two checks a second.
+/// Delay from an event of a policy to the check of its package. After this delay, events of our own writes have mostly
+/// arrived. A user that edits again and again causes only two checks a second.
 const SETTLE: Duration = Duration::from_millis(500);
 
 #[derive(Default)]

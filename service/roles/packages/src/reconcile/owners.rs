@@ -1,6 +1,6 @@
 //! An index of the packages of policies and the policies of packages, from the events of the two watches.
 //!
-//! The index has uids and keys, as many as there are objects. The lock is held only for single map operations.
+//! The index contains one uid and one key for each package and policy. The lock is held only for single map operations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

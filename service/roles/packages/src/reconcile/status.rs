@@ -1,4 +1,4 @@
-//! Computes a status write from the known status and a report; `None` if nothing must be written.
+//! Computes the status to write from the known status and a report; `None` if the known status is already right.
 //!
 //! This service owns the condition `Ready`; conditions of other types are not changed. `lastTransitionTime` changes
 //! only with the condition's status, as Kubernetes' API conventions demand.
@@ -14,7 +14,7 @@ const MESSAGE_CHARS_MAX: usize = 400;
 #[derive(Debug, Default)]
 pub(super) struct Report<'a> {
     pub phase: &'static str,
-    /// The generation, if it is finished.
+    /// The reconciled generation, if the work on it is finished.
     pub observed: Option<i64>,
     pub message: &'a str,
     /// Number of existing network policies, if known.
@@ -23,7 +23,8 @@ pub(super) struct Report<'a> {
     pub retries: usize,
 }
 
-/// The keys to merge into `status` so that `known` shows `report` about `generation`; `None` if it already does.
+/// The merge patch for `status` that makes `known` show `report` about `generation`; `None` if `known` already shows
+/// it.
 pub(super) fn merge(known: &Status, generation: i64, report: &Report<'_>, now: &str) -> Option<Value> {
     let mut changes = Map::new();
     if *known.phase != *report.phase {
@@ -68,7 +69,7 @@ fn condition(old: &Value, generation: i64, report: &Report<'_>, now: &str) -> Va
     })
 }
 
-/// A message, cut to the longest in a status or an event.
+/// A message, cut to the maximum length in a status or an event.
 pub(super) fn cut(message: &str) -> String {
     message.chars().take(MESSAGE_CHARS_MAX).collect()
 }

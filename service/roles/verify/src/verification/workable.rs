@@ -33,14 +33,14 @@ pub enum RequirementError {
         "entries in a transparency log are demanded, and the root `{0}` trusts no log: name an authority that has one"
     )]
     NoLog(String),
-    /// A certificate log is demanded, but the root trusts none.
+    /// An entry in a certificate log is demanded, but the root trusts no such log.
     #[error("certificate timestamps are demanded, and the keyless root `{0}` trusts no certificate log")]
     NoCertificateLog(String),
     #[error(
         "timestamps are demanded, and the root `{0}` trusts no timestamp authority: name an authority that has one"
     )]
     NoTimestamper(String),
-    /// Nothing would prove when a certificate's signature was made.
+    /// No demanded proof would show when a signature with a certificate was made.
     #[error(
         "without transparency log the keyless root `{0}` needs timestamps: nothing else says when its certificates signed"
     )]
