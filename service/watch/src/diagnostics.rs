@@ -1,7 +1,7 @@
 //! The diagnostics of a watch: probes, the JSON at `/debug/watch`, and metrics.
 //!
-//! The driver writes the values, and the health endpoints read them. Liveness depends on progress: the process is not
-//! alive if its watch neither receives bytes nor lists for longer than its limit.
+//! The driver writes the diagnostics, and the health endpoints read them. Liveness depends on progress: the process is
+//! not alive if its watch neither receives bytes nor lists for longer than its limit.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -24,14 +24,15 @@ use super::source::Source;
 use super::store::Store;
 use service_core::edge::Probe;
 
-/// Most objects in `/debug/watch/objects`: about 10 MB. If `objects` in `/debug/watch` is larger, the list is
-/// incomplete.
+/// Maximum number of objects in `/debug/watch/objects`: about 10 MB. If the number `objects` in `/debug/watch` is
+/// larger, the list is incomplete.
 const OBJECTS_MAX: usize = 50_000;
 
-/// How often a watch that waits for its readers renews its progress.
+/// Interval at which a watch that waits for receivers of its events renews its progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A watch without a stream for longer than this gets a note. Usually a second and a list lie between two streams.
+/// If a watch has no stream for longer than this, the health endpoint shows a note. Usually a second and a list lie
+/// between two streams.
 const APART_NOTED: Duration = Duration::from_secs(5);
 
 /// One object, with the field names of the witness.
@@ -74,11 +75,11 @@ pub struct ResourceLabel {
 pub struct Metrics {
     /// Accepted events by kind of change.
     pub events: Family<WatchLabel, Counter>,
-    /// Applied lists, by reason.
+    /// Lists that were used, by reason.
     pub relists: Family<WatchLabel, Counter>,
     /// Watch requests, by the end of their streams.
     pub streams: Family<WatchLabel, Counter>,
-    /// Events that the watch had not delivered and that a relist found.
+    /// Events that the watch stream had not delivered and that a relist found.
     pub lost: Family<ResourceLabel, Counter>,
     /// Events that changed nothing.
     pub repeats: Family<ResourceLabel, Gauge>,
@@ -124,9 +125,9 @@ pub struct Diagnostics<K = Package> {
 pub struct Link {
     /// Whether the first list is complete.
     pub listed: bool,
-    /// How long there has been no stream; `None` if there is one.
+    /// Time for which there has been no stream; `None` if there is a stream.
     pub apart: Option<Duration>,
-    /// Time since the server last sent a line, a byte or a page.
+    /// Time since the server last sent data of the watch or of a list.
     pub age: Duration,
     /// The version up to which the view is complete.
     pub revision: Option<Box<str>>,
@@ -173,7 +174,7 @@ struct DebugPage<'a> {
 }
 
 impl<K: Kind> Diagnostics<K> {
-    /// A watch that has not started. It counts as dead after `stall_limit` without progress.
+    /// A watch that has not started. The watch counts as dead after the time `stall_limit` without progress.
     pub fn new(source: Source, store: Store<K>, metrics: Metrics, stall_limit: Duration) -> Arc<Self> {
         let state = State {
             progress: Instant::now(),

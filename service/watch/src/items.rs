@@ -5,7 +5,7 @@
 
 use crate::decode::LINE_BYTES_MAX;
 
-/// Largest item, equal to the longest line of a watch, which carries the same object.
+/// Largest item, in bytes: the length of the longest line of a watch, which contains the same object.
 const ITEM_BYTES_MAX: usize = LINE_BYTES_MAX;
 /// Most bytes around the items: kind, version and continue token.
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
@@ -35,7 +35,7 @@ pub enum ItemsError {
 pub struct Items {
     at: At,
     string: Text,
-    /// Open brackets, of the envelope or of the item.
+    /// Number of open brackets in the envelope or in the item.
     depth: u32,
     /// Whether the position is after the colon of a pair in the envelope.
     in_value: bool,
@@ -47,20 +47,20 @@ pub struct Items {
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum At {
-    /// Outside the items.
+    /// The reader is outside the items.
     #[default]
     Envelope,
     Between,
     Item,
 }
 
-/// The position relative to JSON strings.
+/// The position of the reader relative to JSON strings.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Text {
     #[default]
     Outside,
     Inside,
-    /// In a string, after a backslash.
+    /// The reader is in a string, after a backslash.
     Escaped,
 }
 
@@ -211,7 +211,8 @@ mod tests {
     }
 
     proptest! {
-        /// Items and envelope do not depend on how the bytes are divided, whatever the strings contain.
+        /// Items and envelope do not depend on how the bytes of a list are divided into chunks, whatever the strings
+        /// contain.
         #[test]
         fn cuts_do_not_matter(
             texts in prop::collection::vec(r#"[a\]\[{},:"\\é]{0,9}"#, 0..6),

@@ -16,14 +16,14 @@ use super::source::{Form, Source};
 const ALLOW_MAX: usize = 64;
 /// Most bytes of `spec.network`: one kilobyte for each entry.
 const NETWORK_BYTES_MAX: usize = 64 << 10;
-/// Most labels of one selector. Each label costs ten times the bytes of its shortest text.
+/// Maximum number of labels of one selector. In memory, each label costs ten times the bytes of its shortest text.
 const LABELS_MAX: usize = 32;
 /// Most characters of a message about a spec that cannot be parsed.
 const ERROR_CHARS_MAX: usize = 300;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// Empty for cluster-scoped objects.
+    /// The object's namespace; empty for cluster-scoped objects.
     pub namespace: Arc<str>,
     pub name: Arc<str>,
 }
@@ -36,14 +36,15 @@ impl fmt::Display for Key {
 
 /// The needed fields of a kind of object.
 pub trait Kind: fmt::Debug + Clone + PartialEq + Send + Sync + 'static {
-    /// Reads the needed fields. It must not fail: an event about an object that cannot be parsed is still an event.
+    /// Reads the needed fields. The function must not fail: an event about an object that cannot be parsed is still an
+    /// event.
     fn read(raw: &RawObject<'_>) -> Self;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object<K = Package> {
     pub key: Key,
-    /// The uid, which differs for every object that ever had the same name.
+    /// The uid, which differs between all objects that ever had the same name.
     pub uid: Box<str>,
     /// `metadata.resourceVersion`.
     pub version: Box<str>,
@@ -282,7 +283,7 @@ impl RawObject<'_> {
         parsed(self.metadata.owner_references).unwrap_or_default()
     }
 
-    /// Whether name, uid and version are not empty, as in every real object.
+    /// Whether name, uid and version are not empty; real objects always have them.
     pub fn is_identified(&self) -> bool {
         !self.metadata.uid.is_empty() && !self.metadata.name.is_empty() && !self.metadata.resource_version.is_empty()
     }

@@ -1,6 +1,6 @@
 //! A watched resource of an API server, its selectors, and the form of the requests.
 //!
-//! Texts are constants for built-in resources, and owned texts for those in the configuration.
+//! Texts are constants for built-in resources, and owned strings for resources from the configuration.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,8 @@ use std::borrow::Cow;
 pub enum Form {
     /// Whole objects.
     Whole,
-    /// Only metadata (`PartialObjectMetadata`). A server without support sends whole objects, which are read the same
-    /// way.
+    /// Only metadata (`PartialObjectMetadata`). A server that does not support this form sends whole objects, which are
+    /// read the same way.
     Metadata,
 }
 

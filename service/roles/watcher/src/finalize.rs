@@ -23,8 +23,8 @@ pub enum Step {
     None,
 }
 
-/// The next step for an object. The filter (`is_meant`) decides only about adding the finalizer: an existing one must
-/// be removed in any case.
+/// The next step for an object. The filter (`is_meant`) decides only about adding the finalizer: an existing finalizer
+/// must be removed in any case.
 pub fn step(object: &Object<Meta>, finalizer: &str, is_meant: bool) -> Step {
     let has = object.body.finalizers.iter().any(|known| &**known == finalizer);
     match (object.body.deleting, has) {

@@ -8,7 +8,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// What the server sends after the head of a request; then it closes the connection.
+/// The bytes that the server sends after the head of a request. Then it closes the connection, unless the variant says
+/// otherwise.
 pub enum Answer {
     Bytes(Vec<u8>),
     /// Sends these bytes, then bytes without end.

@@ -31,7 +31,7 @@ pub struct World {
     referrers: BTreeMap<String, Vec<Value>>,
     /// Whether the registry supports the referrers API.
     pub api: bool,
-    /// Texts, each with a status: a path that contains the text gets this status; 0 means no answer.
+    /// Texts, each with a status: a request whose path contains the text gets this status; 0 means no answer.
     pub sick: Vec<(String, u16)>,
     pub delay: Duration,
     /// Method and path of every request.

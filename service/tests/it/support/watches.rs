@@ -16,7 +16,7 @@ use super::{Body, full, status};
 /// A fault of the next watch request.
 #[derive(Debug, Clone)]
 pub enum Fault {
-    /// This status, with Retry-After in seconds.
+    /// The request gets this status, with Retry-After in seconds.
     Status(u16, Option<u64>),
     /// Status 200, then this line; the stream stays open.
     LineThenHold(String),
@@ -37,7 +37,7 @@ pub trait Log: Send + Sync + 'static {
     /// The events after a version, the oldest first, each with its version.
     fn pending(&self, from: u64) -> Vec<(u64, String)>;
 
-    /// Delay of each event of a watch.
+    /// Delay before each event of a watch is sent.
     fn lag(&self) -> Duration {
         Duration::ZERO
     }

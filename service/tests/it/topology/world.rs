@@ -1,4 +1,5 @@
-//! Common code of these tests: certificates of an installation, its processes, and a scripted TLS server.
+//! Common code of the tests of several processes: certificates of an installation, its processes, and a scripted TLS
+//! server.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,7 +1,7 @@
 //! Collects the pages of a list into one snapshot.
 //!
-//! All pages of a list must have the same version. A page with another version shows that the server mixed two
-//! snapshots; then the list is discarded.
+//! All pages of a list must have the same version. If a page has another version, the server has mixed two snapshots,
+//! and the list is discarded.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -29,14 +29,14 @@ pub enum PageStep {
     Complete,
 }
 
-/// What a line means for a streamed list.
+/// The effect of a line on a streamed list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Streamed {
     More,
     Complete,
-    /// The server has not reached the requested version.
+    /// The server has not reached the requested resource version.
     Ahead,
-    /// The list must be discarded, for this reason.
+    /// The list must be discarded; the text is the reason.
     Failed(String),
 }
 
@@ -109,7 +109,7 @@ impl<K> Default for Listing<K> {
 }
 
 impl<K: Kind> Listing<K> {
-    /// Ends a page whose items were added.
+    /// Ends a page, after its items were added to the list.
     fn ended(&mut self, page: ListPage) -> Result<PageStep, PageError> {
         let envelope = page.items.finish()?;
         let RawPage { metadata } = serde_json::from_slice(&envelope)?;
@@ -125,7 +125,7 @@ impl<K: Kind> Listing<K> {
         Ok(metadata.token.filter(|token| !token.is_empty()).map_or(PageStep::Complete, PageStep::More))
     }
 
-    /// Adds a page that is in memory as a whole.
+    /// Adds a page that is completely in memory.
     #[cfg(test)]
     pub fn page(&mut self, body: &[u8], store: &Store<K>) -> Result<PageStep, PageError> {
         let mut page = ListPage::default();
