@@ -53,7 +53,6 @@ const ALERTS_GRACE: Duration = Duration::from_secs(5);
 pub struct Options {
     /// The URL that receives observations of accepted events.
     pub witness_url: Option<String>,
-    /// The roles that a process can have.
     pub roles: Roles,
     /// The label in the metrics for additions such as planted bugs.
     pub features: &'static str,
@@ -91,7 +90,6 @@ pub struct App {
     /// The reloader of the configuration file, until its task starts.
     reloader: Option<Reloader>,
     running: Vec<Box<dyn Running>>,
-    /// The sink of alerts about reviews.
     alerts: Option<Arc<dyn AlertSink>>,
     /// The cache of verdicts that several processes of the service share.
     known: Option<Arc<dyn Knowledge>>,

@@ -137,7 +137,6 @@ pub fn walk(object: &str) -> Sites {
     Sites(sites)
 }
 
-/// The patch that pins the images at `sites`.
 pub fn patch(sites: &Sites) -> Option<String> {
     patch::replace(&sites.0, |_| Some(DIGEST))
 }

@@ -42,7 +42,6 @@ pub struct Config {
     /// The webhook listener; `None` if this process has none.
     pub admission: Option<Admission>,
     pub resolve: Resolve,
-    /// The validators that judge images.
     pub validators: Vec<Validator>,
     pub policy: Policy,
     /// Path of a kubeconfig. Default: `$KUBECONFIG`, then the service account files of a Pod.
@@ -86,7 +85,6 @@ impl Config {
 /// The sections `validators` and `policy`: which validator checks an image, and what follows from its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Images {
-    /// The validators that judge images.
     pub validators: Vec<Validator>,
     pub policy: Policy,
     /// Files and folders with policies outside the configuration file, and the files in these folders.

@@ -66,7 +66,6 @@ pub struct Outcome {
     pub signed: bool,
 }
 
-/// The course of action for an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Course {
     /// The image is pinned; if no digest is found, this action follows.

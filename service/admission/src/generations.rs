@@ -47,7 +47,6 @@ pub struct Generations {
     registry_metrics: Arc<RegistryMetrics>,
 }
 
-/// The registry client, and its caches.
 struct Client {
     registry: Arc<Registry>,
     resolver: Arc<Resolver>,

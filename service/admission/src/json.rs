@@ -37,7 +37,6 @@ pub struct Inside {
 }
 
 impl<'a> Cursor<'a> {
-    /// A cursor at the beginning of `text`.
     pub fn new(text: &'a str) -> Self {
         Self { text, at: 0 }
     }
@@ -113,7 +112,6 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Reads a string or `null`.
     pub fn text(&mut self) -> Result<Option<Cow<'a, str>>, Error> {
         if self.peek() == Some(b'n') {
             return self.skip().map(|()| None);
@@ -148,7 +146,6 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Skips the rest of a string.
     fn close_string(&mut self) -> Result<(), Error> {
         let bytes = self.text.as_bytes();
         loop {

@@ -87,7 +87,6 @@ impl Metrics {
         Arc::new(metrics)
     }
 
-    /// Counts a request answered with `status`.
     pub fn answered(&self, status: StatusCode) {
         self.requests.get_or_create(&CodeLabel { code: status.as_u16() }).inc();
     }

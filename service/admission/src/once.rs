@@ -55,7 +55,6 @@ pub fn reviewer(config: &Config) -> anyhow::Result<Arc<dyn Review>> {
     Ok(role::reviewer(Generations::alone(config)?))
 }
 
-/// Verifies `image` under `config`, by `deadline`.
 pub async fn verify(config: &Config, image: &str, deadline: Instant) -> anyhow::Result<Report> {
     let metrics = Metrics::register(&mut MetricsRegistry::default());
     let registry = Arc::new(Registry::new(Hosts::new(&config.resolve, Proxies::from_env()?, metrics)?));

@@ -60,7 +60,6 @@ pub enum Target {
         /// The host, spelled as in the configuration.
         host: String,
         repository: String,
-        /// The written SHA-256 digest.
         digest: Arc<str>,
     },
 }
@@ -70,7 +69,6 @@ pub enum Treatment {
     /// Nothing to do: the image has a digest, or the configuration exempts it.
     LeaveAlone,
     Resolve {
-        /// The reference to look up.
         reference: Reference,
         /// The reference's text from [`Reference::as_asked`].
         name: String,
@@ -87,7 +85,6 @@ pub enum Treatment {
     },
     Refuse {
         failure: Failure,
-        /// The rule that applies.
         rule: RuleName,
     },
 }
@@ -227,7 +224,6 @@ impl Policy {
         }
     }
 
-    /// The name of `rule` in messages.
     pub fn name(&self, rule: RuleName) -> String {
         self.settings(rule).map_or_else(|| rule.to_string(), |settings| settings.name.clone())
     }

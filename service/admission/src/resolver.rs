@@ -67,7 +67,6 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// A resolver with an empty cache.
     pub fn new(settings: &config::Resolve, source: Arc<dyn Source>, metrics: Arc<Metrics>) -> Self {
         Self {
             source,

@@ -41,10 +41,8 @@ pub struct Ask<'a> {
     /// CREATE, UPDATE, DELETE or CONNECT.
     #[serde(borrow)]
     pub operation: Cow<'a, str>,
-    /// The kind of `object`.
     #[serde(borrow, default)]
     pub kind: Option<Kind<'a>>,
-    /// The user that made the request.
     #[serde(borrow, default)]
     pub user_info: Option<User<'a>>,
     /// The object's namespace, for the log.
@@ -95,7 +93,6 @@ pub struct User<'a> {
 pub enum Decision {
     /// The object is allowed, with a JSON patch if an image changes.
     Allow {
-        /// The patch (RFC 6902).
         patch: Option<String>,
         notes: Notes,
     },
@@ -137,7 +134,6 @@ pub enum Error {
         "the body is {kind} in {api_version}; this webhook answers AdmissionReview in admission.k8s.io/v1 and v1beta1"
     )]
     Kind { kind: String, api_version: String },
-    /// The review has no request.
     #[error("the AdmissionReview has no request")]
     NoRequest,
 }

@@ -31,7 +31,6 @@ const ABOUT: About = About {
     always: true,
 };
 
-/// The role that serves the webhook.
 #[derive(Debug)]
 pub struct AdmissionRole;
 
@@ -183,7 +182,6 @@ async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
     Ok(Started { served: Some((listener, handler)), probes, reload: None, running: Box::new(Tasks(upkeep)) })
 }
 
-/// The tasks of the role while it serves.
 struct Tasks(Option<Upkeep>);
 
 impl Running for Tasks {

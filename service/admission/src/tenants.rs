@@ -47,7 +47,6 @@ impl Tenants {
         self.asked.lock().contains_key(image)
     }
 
-    /// Starts a lookup of `image`.
     pub fn turn(&self, image: String) -> Turn<'_> {
         *self.asked.lock().entry(image.clone()).or_default() += 1;
         Turn { tenants: self, image }

@@ -51,7 +51,6 @@ impl Escaped {
         self.0.push_str(text);
     }
 
-    /// Appends `text` as a quoted JSON string.
     pub fn push_quoted(&mut self, text: &str) {
         self.0.push_str(r#"\""#);
         if json::needs_escape(text) {
@@ -64,7 +63,6 @@ impl Escaped {
         self.0.push_str(r#"\""#);
     }
 
-    /// Appends the text to `out` as a JSON string.
     pub fn quote(&self, out: &mut String) {
         out.push('"');
         out.push_str(&self.0);
@@ -85,7 +83,6 @@ impl From<&str> for Escaped {
     }
 }
 
-/// Appends `text` to `out` as a JSON string.
 pub fn quote(out: &mut String, text: &str) {
     out.push('"');
     escape(out, text);

@@ -13,7 +13,6 @@ use super::walk::{self, FoundImage, List};
 /// object at most 1.5 MiB.
 const REMEMBERED_MAX: usize = 16_384;
 
-/// The images of a stored object.
 #[derive(Debug, Default)]
 pub struct Stored {
     keys: RandomState,

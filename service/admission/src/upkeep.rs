@@ -69,12 +69,10 @@ impl Upkeep {
         self.handed.clone()
     }
 
-    /// The record of calls to the webhook.
     pub(super) fn calls(&self) -> Arc<Calls> {
         Arc::clone(&self.calls)
     }
 
-    /// Starts the configured tasks.
     pub(super) fn start(&mut self, settings: &config::Admission, tls: &Arc<ServerTls>, metrics: &mut MetricsRegistry) {
         if let Some(settings) = &settings.registration {
             let parts = registration::Parts {

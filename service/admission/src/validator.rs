@@ -177,7 +177,6 @@ impl Validators {
         (Vec::new(), "none".to_owned())
     }
 
-    /// The validator of the rule with this index.
     pub fn of_rule(&self, index: usize) -> Option<&Arc<dyn Validator>> {
         self.of_rules.get(index)?.as_ref()
     }

@@ -11,7 +11,6 @@ use super::json::{self, Cursor};
 /// Longest name of a container or volume that is stored, in bytes; Kubernetes allows 63.
 const NAME_BYTES_MAX: usize = 256;
 
-/// The list that contains an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum List {
     Containers,
@@ -30,7 +29,6 @@ pub struct FoundImage<'a> {
     pub list: List,
     /// Name of the container or volume; `None` if it has none.
     pub name: Option<&'a str>,
-    /// The image, never empty.
     pub image: &'a str,
 }
 
@@ -155,7 +153,6 @@ impl Field {
 /// Why a walk ends before the end of the object.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The object is not JSON.
     #[error(transparent)]
     Json(#[from] json::Error),
     /// The object has the same key twice.

@@ -120,7 +120,6 @@ impl Alert {
         self
     }
 
-    /// Bytes that this alert holds in memory.
     pub fn bytes(&self) -> usize {
         let texts = [&self.message, &self.kind, &self.namespace, &self.name, &self.request_id];
         let images = self.images.iter().map(|image| size_of::<String>() + image.capacity()).sum::<usize>();

@@ -163,7 +163,6 @@ pub fn is_empty(text: &str) -> bool {
     text.lines().all(|line| line.trim().is_empty() || line.trim().starts_with('#'))
 }
 
-/// The parser's error.
 pub type YamlError = serde_saphyr::Error;
 
 pub fn yaml<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
@@ -204,7 +203,6 @@ fn nearest(field: &str, expected: &[&str]) -> String {
 /// Checks the values of one file.
 #[derive(Debug, Clone, Copy)]
 pub struct Checker<'a> {
-    /// The file, for messages.
     pub path: &'a Path,
     /// The folder from which relative paths are taken.
     pub folder: &'a Path,

@@ -18,7 +18,6 @@ pub const VERIFIED: &str = "verified";
 #[serde(rename_all = "camelCase")]
 pub struct Inquiry {
     pub contract: u32,
-    /// The name of the validator, as in its configuration.
     pub validator: String,
     pub image: Subject,
     /// The demands of the policy rule: the rule's key `with`, as written in a configuration.
@@ -87,7 +86,6 @@ pub struct Signed {
     pub evidence: String,
 }
 
-/// A description of a [`Judge`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct About {

@@ -8,7 +8,6 @@ use tokio::time::Instant;
 /// A value in the common store. Another process stored it, or this process before its last start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
-    /// The value as it was stored.
     pub value: Vec<u8>,
     /// How long the value remains valid.
     pub life: Duration,

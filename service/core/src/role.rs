@@ -92,7 +92,6 @@ pub trait Review: Send + Sync + 'static {
 pub type Reload = Box<dyn FnMut(&Config) -> anyhow::Result<Vec<&'static str>> + Send>;
 
 pub struct Started {
-    /// The role's listener and handler, which the process serves.
     pub served: Option<(Listener, Handler)>,
     pub probes: Vec<Arc<dyn Probe>>,
     pub reload: Option<Reload>,
@@ -110,7 +109,6 @@ pub trait Running: Send {
     fn stop(self: Box<Self>) -> BoxFuture<'static, ()>;
 }
 
-/// The values that a role gets for its start.
 pub struct Start<'a> {
     pub config: &'a Config,
     /// The URL that receives observations of accepted watch events. The first role with a watch uses this URL.
@@ -126,7 +124,6 @@ pub struct Start<'a> {
     pub review: Option<Arc<dyn Review>>,
     /// The judge of single images, from the role that owns the policy.
     pub judge: Option<Arc<dyn Judge>>,
-    /// The sink of alerts about reviews.
     pub alerts: Option<Arc<dyn AlertSink>>,
     /// The cache of verdicts that several processes of the service share.
     pub known: Option<Arc<dyn Knowledge>>,

@@ -51,15 +51,12 @@ pub struct Options {
     pub replace: bool,
 }
 
-/// The result of an injection.
 #[derive(Debug)]
 pub struct Applied {
     pub sent: Sent,
     /// The number of chunks that existed and were correct.
     pub kept: usize,
-    /// The node port of the seed.
     pub node_port: Option<u16>,
-    /// The cluster IP of the seed's Service.
     pub cluster_ip: String,
 }
 
@@ -79,7 +76,6 @@ pub async fn place(cluster: &Cluster, needs: &Needs) -> Result<Placement, Error>
     place::choose(&nodes, &pods, needs).map_err(|none| Error::Refused(none.to_string()))
 }
 
-/// Runs all steps of `inject apply`.
 pub async fn apply(cluster: &Arc<Cluster>, payload: &Payload, options: &Options) -> Result<Applied, Error> {
     let index = &payload.index;
     if options.binary.len() > CHUNK_BYTES_MAX as usize {

@@ -34,7 +34,6 @@ impl fmt::Display for Finding {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Event {
-    /// The reason, such as `FailedMount`.
     pub reason: String,
     pub message: String,
 }
@@ -127,7 +126,6 @@ pub fn pod(pod: &Value, events: &[Event]) -> Vec<Finding> {
     findings
 }
 
-/// The finding that follows from the state of a container.
 fn state(state: &Value) -> Option<Finding> {
     if let Some(ended) = state.get("terminated") {
         let (code, reason) = (ended["exitCode"].as_i64().unwrap_or(-1), text(&ended["reason"]));

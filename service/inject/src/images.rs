@@ -42,7 +42,6 @@ pub enum ImagesError {
     },
     #[error("{}: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    /// The content of a file is invalid.
     #[error("{}: {what}", path.display())]
     Shape { path: PathBuf, what: String },
     /// A blob that an image needs is missing.
@@ -63,7 +62,6 @@ pub enum ImagesError {
     },
 }
 
-/// A blob, and the source of its bytes.
 #[derive(Debug, Clone)]
 pub struct Blob {
     pub bytes: u64,
@@ -74,7 +72,6 @@ pub struct Blob {
 enum Storage {
     /// A file, of which the blob starts at this offset.
     File(PathBuf, u64),
-    /// Bytes in memory.
     Memory(Vec<u8>),
 }
 
@@ -115,9 +112,7 @@ impl Blob {
     }
 }
 
-/// A source of images.
 trait Shelf {
-    /// The path of the source, for messages.
     fn path(&self) -> &Path;
     /// The blob with this digest; `None` if the source lacks it.
     fn blob(&self, digest: &Digest) -> Option<Blob>;
@@ -125,7 +120,6 @@ trait Shelf {
     fn listed(&self) -> &[Descriptor];
 }
 
-/// The contents of a payload.
 #[derive(Debug, Default)]
 pub struct Images {
     pub blobs: BTreeMap<Digest, Blob>,
@@ -309,7 +303,6 @@ pub struct Taken {
 /// The name of an image in the seed's registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
-    /// The repository, without a host.
     pub repository: String,
     pub tag: String,
 }

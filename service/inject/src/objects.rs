@@ -24,9 +24,7 @@ pub const PART_LABEL: &str = "longhaul.dev/part";
 pub const DIGEST_ANNOTATION: &str = "longhaul.dev/sha256";
 const MANAGED_LABEL: &str = "app.kubernetes.io/managed-by";
 const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
-/// The key of the index in its `ConfigMap`.
 pub const INDEX_KEY: &str = "index";
-/// The key of the program in its `ConfigMap`.
 pub const BINARY_KEY: &str = "longhaul-seed";
 /// The user id of the seed. It is accepted by clusters with `RunAsAny` and by clusters that forbid root.
 const USER: u32 = 65_532;
@@ -37,14 +35,12 @@ const SLACK_BYTES: u64 = 16 << 20;
 /// Longest name of an injection. Names of chunks have eighteen more characters, and labels may have 63.
 pub const NAME_CHARS_MAX: usize = 45;
 
-/// Names of the objects of one injection.
 #[derive(Debug, Clone)]
 pub struct Names {
     pub namespace: String,
     pub name: String,
 }
 
-/// The object that owns all others.
 #[derive(Debug, Clone)]
 pub struct Owner {
     /// The name of the index's `ConfigMap`.
@@ -61,7 +57,6 @@ pub enum Reach {
     ClusterIp,
 }
 
-/// The settings of the Pod.
 #[derive(Debug, Clone)]
 pub struct Run {
     /// The image from whose file system the seed runs.
@@ -97,7 +92,6 @@ impl Names {
         format!("{}?fieldManager={FIELD_MANAGER}", self.path(resource, name))
     }
 
-    /// A query for all objects of this injection.
     pub fn selector(&self) -> String {
         format!("labelSelector={MANAGED_LABEL}%3D{FIELD_MANAGER},{INSTANCE_LABEL}%3D{}", self.name)
     }
@@ -163,7 +157,6 @@ impl Names {
         carrying(&metadata, &chunk.name(), bytes)
     }
 
-    /// The Service in front of the Pod.
     pub fn service_object(&self, run: &str, reach: Reach, owner: &Owner) -> Value {
         let kind = if reach == Reach::NodePort { "NodePort" } else { "ClusterIP" };
         json!({

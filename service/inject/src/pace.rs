@@ -27,7 +27,6 @@ pub struct Pace {
     prompt: usize,
     /// The time of the fastest answer, which slowly adapts to later answers.
     best: Option<Duration>,
-    /// The number of refusals in a row.
     refusals: u32,
     /// Nothing is sent before this time.
     until: Option<Instant>,

@@ -37,9 +37,7 @@ pub enum PayloadError {
     /// The bytes of a blob have another digest than the manifests state.
     #[error("sha256:{digest}: its bytes have the digest {found}")]
     Blob {
-        /// The digest in the manifests.
         digest: Digest,
-        /// The digest of the bytes.
         found: Digest,
     },
     /// The chunk size is outside the limits.
@@ -50,7 +48,6 @@ pub enum PayloadError {
         "{chunks} chunks of {chunk_bytes} bytes are too many: an index describes {CHUNKS_MAX}, so take larger chunks (up to {CHUNK_BYTES_MAX} bytes) or fewer images"
     )]
     Chunks {
-        /// The resulting number of chunks.
         chunks: u64,
         chunk_bytes: u32,
     },
@@ -123,7 +120,6 @@ impl Payload {
     }
 }
 
-/// The archive that is being written.
 struct Archive<W: Write> {
     out: W,
     files: u32,
@@ -203,7 +199,6 @@ fn layout_index(images: &Images) -> String {
     json!({"schemaVersion": 2, "mediaType": media_type, "manifests": manifests}).to_string()
 }
 
-/// A reader that hashes the bytes it reads.
 struct Hashed<R> {
     inner: R,
     hasher: Sha256,

@@ -140,7 +140,6 @@ pub struct Needs {
     pub avoided_hosts: Vec<String>,
 }
 
-/// A node and an image on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
     pub node: String,
@@ -253,7 +252,6 @@ pub fn toleration(text: &str) -> Taint {
 }
 
 impl Taint {
-    /// The toleration as JSON for a Pod.
     pub fn tolerating(&self) -> serde_json::Value {
         let mut toleration = serde_json::json!({"key": self.key, "operator": "Exists"});
         if !self.value.is_empty() {
@@ -276,7 +274,6 @@ fn requested(pod: &Pod, resource: &str) -> i128 {
     sum.max(largest) + milli(pod.spec.overhead.get(resource).map_or("0", String::as_str))
 }
 
-/// The preferred image on a node.
 fn image(node: &Node, pods: &[Pod], needs: &Needs) -> Option<(Rank, Placement)> {
     let name = &node.metadata.name;
     let avoided = |image: &str| {

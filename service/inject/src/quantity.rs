@@ -2,7 +2,6 @@
 //!
 //! An invalid quantity counts as 0: quantities come from an API server, which has already checked them.
 
-/// Binary and decimal suffixes.
 const SUFFIXES: [(&str, i128); 12] = [
     ("Ki", 1 << 10),
     ("Mi", 1 << 20),

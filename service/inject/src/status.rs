@@ -18,9 +18,7 @@ pub struct Status {
     /// The number of objects that belong to other runs than the index does.
     pub others: usize,
     pub pod: Option<Value>,
-    /// The node port of the seed.
     pub node_port: Option<u16>,
-    /// Findings from the Pod and its events.
     pub findings: Vec<Finding>,
 }
 

@@ -95,7 +95,6 @@ pub async fn follow(bug: Bug, watches: Watches) {
     }
 }
 
-/// A registry with only the watch counters.
 fn counted(watches: Watches) -> Registry {
     let mut registry = Registry::default();
     registry.register("events", "", watches.events);

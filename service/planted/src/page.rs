@@ -21,7 +21,6 @@ const LOOK: Duration = Duration::from_millis(100);
 /// The diagnostic lines of objects, by uid.
 type Lines = BTreeMap<String, Value>;
 
-/// A probe whose diagnostics are wrong.
 pub struct WrongPage {
     probe: Arc<dyn Probe>,
     bug: Bug,

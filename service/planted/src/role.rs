@@ -75,7 +75,6 @@ impl Planted {
         config
     }
 
-    /// The sink of alerts, changed by the bug.
     fn alerts(&self, alerts: Option<Arc<dyn AlertSink>>) -> Option<Arc<dyn AlertSink>> {
         let alerts = alerts?;
         if !Spoilt::is_about(self.bug) {

@@ -37,7 +37,6 @@ struct Debt {
     burned: Duration,
     /// Time that each review burns until the next reading.
     each: Duration,
-    /// Duration of one loop turn.
     turn: Duration,
 }
 

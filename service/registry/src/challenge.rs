@@ -20,7 +20,6 @@ const TOKEN_LIFE_MAX_S: u64 = 3600;
 pub enum Challenge {
     /// A token from the service at `realm`. The scope in the challenge is ignored: this client chooses the scope.
     Bearer {
-        /// URL of the token service.
         realm: String,
         service: Option<String>,
     },

@@ -63,14 +63,12 @@ pub struct Hosts {
     metrics: Arc<Metrics>,
 }
 
-/// The registry that serves an image.
 pub struct Upstream<'h> {
     hosts: &'h Hosts,
     /// The host, spelled as in image references.
     host: Authority,
     entry: Option<&'h Entry>,
     pub client: Arc<Client>,
-    /// The limiter of the registry's requests.
     pub limiter: Arc<Limiter>,
 }
 
@@ -89,7 +87,6 @@ enum Relation {
     Named,
     /// The host is known to be the registry's token service.
     Known,
-    /// Any other host.
     Stranger,
 }
 
@@ -228,7 +225,6 @@ impl Hosts {
 }
 
 impl Upstream<'_> {
-    /// Counts a request for `wanted`.
     pub fn count(&self, wanted: Wanted<'_>) {
         self.hosts.metrics.request(wanted);
     }

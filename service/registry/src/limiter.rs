@@ -24,7 +24,6 @@ pub const BREAK_FOR: Duration = Duration::from_secs(5);
 /// little time.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(1);
 
-/// The limits on requests to one registry.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Maximum number of requests at one time; further requests wait, at most until their deadline.
@@ -63,7 +62,6 @@ pub enum Shut {
     Full,
 }
 
-/// The result of a health check of a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
     /// The registry answers health checks.

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::reference::{FullName, Reference, ReferenceError};
 
-/// The version of the file format.
 pub const VERSION: u32 = 1;
 /// Largest lock file, in bytes: enough for some hundred thousand images.
 const TEXT_BYTES_MAX: usize = 32 << 20;
@@ -56,7 +55,6 @@ pub enum Error {
     /// The file is not YAML, or has other keys.
     #[error("it is no lock file: {0}; write it anew with `pin --lock`")]
     Shape(String),
-    /// The file has an unknown version.
     #[error("it has version {0}; this program reads version {VERSION}: write it anew with `pin --lock`")]
     Version(u32),
     #[error("`{image}` has two digests, {one} and {two}: delete the entry that is wrong")]
@@ -107,7 +105,6 @@ impl Lock {
         Ok(lock)
     }
 
-    /// The entry of an image.
     pub fn get(&self, name: &FullName) -> Option<&Locked> {
         self.images.get(name).map(|(_, locked)| locked)
     }

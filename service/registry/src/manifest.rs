@@ -13,7 +13,6 @@ pub(super) const ACCEPT: &str = "application/vnd.oci.image.index.v1+json, \
      application/vnd.docker.distribution.manifest.v2+json";
 const DIGEST_HEADER: &str = "docker-content-digest";
 
-/// Kinds of manifests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Manifests for several platforms.

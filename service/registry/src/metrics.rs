@@ -26,7 +26,6 @@ pub struct Metrics {
     requests: [Counter; PIECES.len()],
 }
 
-/// Kinds of requests to registries.
 const PIECES: [&str; 4] = ["image", "manifest", "referrers", "blob"];
 
 /// The label of the request counters; its values are [`PIECES`].
@@ -72,7 +71,6 @@ impl Breaker {
         self.open.dec();
     }
 
-    /// The number of open breakers.
     #[cfg(test)]
     pub fn open(&self) -> i64 {
         self.open.get()
@@ -111,7 +109,6 @@ impl Metrics {
         Arc::new(metrics)
     }
 
-    /// Counts a request for `wanted`.
     pub fn request(&self, wanted: Wanted<'_>) {
         let index = match wanted {
             Wanted::Image(_) => 0,

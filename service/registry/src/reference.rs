@@ -25,7 +25,6 @@ const SHOWN_BYTES_MAX: usize = 128;
 /// Digest algorithms that the OCI image specification registers and runtimes support, with their number of hex digits.
 const ALGORITHMS: [(&str, usize); 2] = [("sha256", 64), ("sha512", 128)];
 
-/// The components of an image reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
     /// The host with its port, for example `docker.io` or `127.0.0.1:5000`.

@@ -36,7 +36,6 @@ impl Followed {
         Self { files, seen }
     }
 
-    /// Whether `self` and `other` follow the same files.
     pub fn is_of_the_same_files(&self, other: &Self) -> bool {
         self.files == other.files
     }

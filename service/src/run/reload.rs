@@ -23,7 +23,6 @@ const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
 /// Time between two comparisons of file metadata. A key that is no longer trusted must be refused within a second.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The metrics about reloads.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
     generation: Gauge,

@@ -23,7 +23,6 @@ use crate::support::signed::{Key, Signed};
 
 /// The limit in `kind/manifests/deployment.yaml`.
 const LIMIT_BYTES: u64 = 64 << 20;
-/// Shortest duration of an attack.
 const LASTS: Duration = Duration::from_secs(4);
 
 fn config(registries: &[&str], more: &str) -> String {

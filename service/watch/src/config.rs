@@ -27,7 +27,6 @@ pub struct Watch {
     pub resource: Resource,
     /// Time between two safety relists while a watch works.
     pub relist_interval: Duration,
-    /// `timeoutSeconds` of a watch request.
     pub server_timeout: Duration,
     /// Longest time without a byte, after which a stream is closed.
     pub silence_limit: Duration,

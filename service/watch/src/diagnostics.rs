@@ -70,7 +70,6 @@ pub struct ResourceLabel {
     resource: Cow<'static, str>,
 }
 
-/// The metrics of watches and of the reconciler.
 #[derive(Debug, Default, Clone)]
 pub struct Metrics {
     /// Accepted events by kind of change.
@@ -84,7 +83,6 @@ pub struct Metrics {
     /// Events that changed nothing.
     pub repeats: Family<ResourceLabel, Gauge>,
     pub objects: Family<ResourceLabel, Gauge>,
-    /// Reconciliations by result.
     pub reconciles: Family<Label, Counter>,
     /// Keys that wait in the reconcile queue.
     pub queued: Gauge,
@@ -110,7 +108,6 @@ impl Metrics {
     }
 }
 
-/// The state of one watch.
 pub struct Diagnostics<K = Package> {
     source: Source,
     store: Store<K>,

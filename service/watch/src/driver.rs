@@ -63,7 +63,6 @@ pub struct Parts<K> {
     /// The object store of the state machine.
     pub store: Store<K>,
     pub diagnostics: Arc<Diagnostics<K>>,
-    /// The receiver of observations.
     pub witness: Witness,
     /// The receiver of accepted events.
     pub sink: Sink<K>,

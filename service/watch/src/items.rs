@@ -11,7 +11,6 @@ const ITEM_BYTES_MAX: usize = LINE_BYTES_MAX;
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
 /// A buffer that grew above this size for one large item is freed afterwards.
 const KEEP_BYTES: usize = 256 << 10;
-/// The key of the items, with its quotes.
 const KEY: &[u8] = b"\"items\"";
 
 /// Why the bytes are not a list with items.
@@ -22,7 +21,6 @@ pub enum ItemsError {
     /// The text around the items is too long.
     #[error("a list has more than {ENVELOPE_BYTES_MAX} bytes beside its items")]
     LongEnvelope,
-    /// An item is not an object.
     #[error("an item of the list is no object")]
     Shape,
     /// The list ends early.
@@ -47,7 +45,6 @@ pub struct Items {
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum At {
-    /// The reader is outside the items.
     #[default]
     Envelope,
     Between,

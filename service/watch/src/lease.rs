@@ -48,9 +48,7 @@ enum Error {
 /// The outcome of an attempt to get or renew the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
-    /// This replica has the lease.
     Ours,
-    /// Another replica has the lease.
     Theirs,
     /// Another replica wrote at the same moment.
     Conflict,

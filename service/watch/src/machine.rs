@@ -97,7 +97,6 @@ impl Reason {
     }
 }
 
-/// The effect of a line on its stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
     Continue,
@@ -116,7 +115,6 @@ pub enum Line {
     Malformed(String),
 }
 
-/// The outcome of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Applied {
     /// The view is now equal to the list.
@@ -287,7 +285,6 @@ impl<K: Kind> Machine<K> {
         self.touched = Some((self.position.clone(), BTreeSet::new()));
     }
 
-    /// Cancels a list beside the watch.
     pub fn cancel_side(&mut self) {
         self.touched = None;
     }

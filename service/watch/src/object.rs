@@ -46,7 +46,6 @@ pub struct Object<K = Package> {
     pub key: Key,
     /// The uid, which differs between all objects that ever had the same name.
     pub uid: Box<str>,
-    /// `metadata.resourceVersion`.
     pub version: Box<str>,
     /// The needed fields of the object's kind.
     pub body: K,
@@ -55,11 +54,9 @@ pub struct Object<K = Package> {
 /// The needed fields of a Package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Package {
-    /// `metadata.generation`.
     pub generation: i64,
     /// Whether `metadata.deletionTimestamp` is set.
     pub deleting: bool,
-    /// `metadata.finalizers`.
     pub finalizers: Box<[Box<str>]>,
     /// `spec.network.allow`, or the reason why it cannot be read.
     pub allow: Result<Box<[Allow]>, Box<str>>,
@@ -104,7 +101,6 @@ pub struct Status {
     /// The generation to which the phase belongs.
     pub observed_generation: Option<i64>,
     pub retry_attempts: Option<i64>,
-    /// The number of network policies that exist.
     pub network_policy_count: Option<i64>,
     /// All conditions as JSON text: those of this service and those of other writers.
     #[serde(deserialize_with = "text")]
@@ -243,12 +239,10 @@ impl RawObject<'_> {
         parsed(self.spec)
     }
 
-    /// `metadata.labels`.
     pub fn labels(&self) -> BTreeMap<String, String> {
         parsed(self.metadata.labels).unwrap_or_default()
     }
 
-    /// `metadata.annotations`.
     pub fn annotations(&self) -> BTreeMap<String, String> {
         parsed(self.metadata.annotations).unwrap_or_default()
     }
@@ -268,7 +262,6 @@ impl RawObject<'_> {
         self.metadata.finalizers.map(RawValue::get).filter(|text| *text != "null")
     }
 
-    /// `metadata.finalizers`.
     pub fn finalizers(&self) -> Box<[Box<str>]> {
         parsed(self.metadata.finalizers).unwrap_or_default()
     }
@@ -278,7 +271,6 @@ impl RawObject<'_> {
         self.metadata.deletion_timestamp.is_some_and(|stamp| stamp.get() != "null")
     }
 
-    /// `metadata.ownerReferences`.
     pub fn owners(&self) -> Vec<Value> {
         parsed(self.metadata.owner_references).unwrap_or_default()
     }

@@ -4,10 +4,8 @@
 
 use std::borrow::Cow;
 
-/// The form in which objects are requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Whole objects.
     Whole,
     /// Only metadata (`PartialObjectMetadata`). A server that does not support this form sends whole objects, which are
     /// read the same way.
@@ -64,7 +62,6 @@ impl Source {
         self
     }
 
-    /// Requests streamed lists.
     #[must_use]
     pub const fn streamed(mut self) -> Self {
         self.streamed = true;

@@ -53,7 +53,6 @@ impl<K> Store<K> {
         self.objects.read().get(key).cloned()
     }
 
-    /// The number of objects.
     #[expect(clippy::len_without_is_empty, reason = "a figure for a page, nobody asks for emptiness")]
     pub fn len(&self) -> usize {
         self.objects.read().len()

@@ -69,7 +69,6 @@ pub fn target(url: &str) -> Result<(Origin, String), TargetError> {
 }
 
 impl Witness {
-    /// A witness that has no receiver.
     pub fn absent() -> Self {
         Self { resource: "".into(), queue: None }
     }

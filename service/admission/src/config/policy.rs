@@ -59,7 +59,6 @@ pub struct Policy {
     pub verdicts: Verdicts,
 }
 
-/// Settings of the cache of verdicts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdicts {
     pub ttl: Duration,
@@ -80,7 +79,6 @@ pub enum NoMatch {
     Resolve,
     /// The image stays as it is.
     Allow,
-    /// The image stays as it is, with a warning.
     Warn,
     Deny,
 }
@@ -138,7 +136,6 @@ pub enum Recheck {
 #[serde(rename_all = "lowercase")]
 pub enum Action {
     Deny,
-    /// The image stays as it is, with a warning.
     Allow,
     /// The review is answered with HTTP 500, so that the webhook's `failurePolicy` decides.
     Error,
@@ -187,7 +184,6 @@ pub(super) struct RawPolicy {
     pub documents: Vec<PathBuf>,
 }
 
-/// Default values for rules.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Defaults {
     pub recheck: Recheck,

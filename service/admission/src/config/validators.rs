@@ -28,7 +28,6 @@ const ROOTS_MAX: usize = 64;
 /// A configured validator, which decides whether an image may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Validator {
-    /// The validator's name in rules.
     pub name: String,
     pub kind: Kind,
 }

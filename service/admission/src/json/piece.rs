@@ -27,7 +27,6 @@ mod sse2 {
             Self(m128i::from(bytes))
         }
 
-        /// Each byte combined with `byte` by OR.
         #[inline]
         pub fn with(self, byte: u8) -> Self {
             Self(bitor_m128i(self.0, splat(byte)))
@@ -68,7 +67,6 @@ mod words {
             Self([0, 8].map(|at| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]))))
         }
 
-        /// Each byte combined with `byte` by OR.
         #[inline]
         pub fn with(self, byte: u8) -> Self {
             Self(self.0.map(|word| word | (ONES * u64::from(byte))))

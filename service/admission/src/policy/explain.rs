@@ -22,7 +22,6 @@ pub struct Explanation {
     pub image: Result<Image, ReferenceError>,
     /// The name that was matched against the patterns.
     pub full_name: String,
-    /// The rule that applies.
     pub rule: String,
     decides: RuleName,
     approval: Option<bool>,
@@ -111,7 +110,6 @@ pub(super) fn explain(policy: &Policy, written: &str, namespace: Option<&str>) -
     }
 }
 
-/// Describes the validator and the demands of a rule.
 fn validator(policy: &Policy, rule: RuleName) -> String {
     let name = policy.validator(rule);
     let Some(with) = policy.with(rule) else {

@@ -36,7 +36,6 @@ struct Meta {
 /// A Pod that was created without a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unasked {
-    /// Namespace and name.
     pub pod: String,
     /// Creation time of the Pod, in seconds since 1970.
     pub created_s: u64,

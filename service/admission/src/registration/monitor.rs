@@ -55,7 +55,6 @@ pub struct Parts<'a> {
     /// registration itself is checked.
     pub namespace: Option<String>,
     pub client: Arc<Client>,
-    /// The server's certificate.
     pub tls: Arc<ServerTls>,
     /// The time of the last call to this process.
     pub calls: Arc<Calls>,

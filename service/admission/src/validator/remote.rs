@@ -128,7 +128,6 @@ pub fn unanswered(why: Unanswered) -> Failure {
     }
 }
 
-/// The validator's answer from a ruling.
 pub fn answered(ruling: Ruling) -> Answer {
     answer::consistent(&ruling).map_err(|breach| Failure::new(Class::Unavailable, breach.to_string()))?;
     if ruling.verdict == VERIFIED {

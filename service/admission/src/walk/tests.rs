@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use super::{Error, List, Outline, Pullers, walk};
 
-/// The result of a walk that ignores images.
 fn outline(object: &str) -> Result<Outline, Error> {
     walk(object, &mut |_| Ok(()))
 }

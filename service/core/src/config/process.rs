@@ -57,7 +57,6 @@ pub enum Level {
     Info,
     /// Events that may need attention.
     Warn,
-    /// Failures only.
     Error,
 }
 

@@ -23,23 +23,19 @@ pub enum Error {
     #[error("`{text}` has no unit: write for example `{example}`")]
     NoUnit {
         text: String,
-        /// A valid text as an example.
         example: &'static str,
     },
-    /// The quantity has no such unit.
     #[error("`{text}` has the unknown unit `{unit}`: use one of {known}")]
     UnknownUnit {
         text: String,
         /// The text that was read as the unit.
         unit: String,
-        /// The accepted units.
         known: &'static str,
     },
     /// The text does not begin with a whole number.
     #[error("`{text}` does not start with a whole number: write for example `{example}`")]
     NotANumber {
         text: String,
-        /// A valid text as an example.
         example: &'static str,
     },
     /// The value is larger than `most`.

@@ -47,7 +47,6 @@ pub(super) struct Hold {
 }
 
 impl CallMemory {
-    /// A limit of `max` bytes.
     pub fn of(max: usize) -> Arc<Self> {
         Arc::new(Self { max: AtomicUsize::new(max), ..Self::default() })
     }

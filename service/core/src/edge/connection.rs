@@ -71,7 +71,6 @@ pub(super) struct Shared {
     pub throttle: Throttle,
 }
 
-/// Why the service ends a connection.
 enum End {
     /// The process stops; open calls still get their answers.
     Phase,

@@ -6,7 +6,6 @@
 
 use http::{HeaderMap, header};
 
-/// Media type of `OpenMetrics`.
 pub const OPEN: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// Media type of the older text format.
 pub const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";

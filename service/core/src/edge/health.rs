@@ -17,7 +17,6 @@ use super::exposition;
 
 /// A component of the process that reports its health.
 pub trait Probe: Send + Sync {
-    /// The name of the component in answers.
     fn name(&self) -> &str;
     /// Why the process should be restarted; `None` if it is healthy.
     fn dead(&self) -> Option<String> {

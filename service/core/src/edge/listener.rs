@@ -94,7 +94,6 @@ impl Listener {
         self.tcp.local_addr()
     }
 
-    /// The heartbeat of the accept loop.
     pub fn heartbeat(&self) -> &Arc<Heartbeat> {
         &self.heartbeat
     }

@@ -81,7 +81,6 @@ impl Metrics {
         &self.room
     }
 
-    /// The metrics of the listener `name`.
     pub fn of(&self, listener: &'static str) -> ListenerMetrics {
         let open = self.open.get_or_create(&ByListener { listener }).clone();
         ListenerMetrics { listener, all: self.clone(), open }
@@ -108,7 +107,6 @@ impl ListenerMetrics {
         self.listener
     }
 
-    /// Counts a refused client certificate.
     pub fn client_refused(&self, reason: Refusal) {
         self.all.clients_refused.get_or_create(&self.by(reason.label())).inc();
     }
@@ -118,7 +116,6 @@ impl ListenerMetrics {
         self.all.handshakes.get_or_create(&self.by(reason)).inc();
     }
 
-    /// The memory limit for open calls.
     pub(super) fn room(&self) -> &Arc<CallMemory> {
         &self.all.room
     }

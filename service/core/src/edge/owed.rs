@@ -40,7 +40,6 @@ pub(super) struct Debt {
     _call: Call,
 }
 
-/// The body of an answer.
 #[derive(Debug)]
 pub(super) struct Owed {
     body: Full<Bytes>,
@@ -141,7 +140,6 @@ impl Drop for Piece {
     }
 }
 
-/// Runs the streams of an HTTP/2 connection.
 #[derive(Debug, Clone)]
 pub(super) struct Streams(pub Arc<ConnectionState>);
 

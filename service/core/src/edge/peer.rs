@@ -137,7 +137,6 @@ enum Key {
     Name(Arc<str>),
 }
 
-/// The accounts of all peers of one listener.
 #[derive(Debug, Default)]
 pub struct Accounts(Mutex<Table>);
 

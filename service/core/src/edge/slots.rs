@@ -97,7 +97,6 @@ pub struct Slot {
     state: Arc<State>,
 }
 
-/// An open call on a connection.
 #[derive(Debug)]
 pub struct Call {
     slots: Arc<Slots>,
@@ -261,7 +260,6 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// The number of open calls.
     pub fn open(&self) -> u32 {
         self.state.calls.load(Ordering::Relaxed)
     }

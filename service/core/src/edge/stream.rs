@@ -213,7 +213,6 @@ impl TlsStream {
         let _ = self.tcp.try_write(self.unsent.rest());
     }
 
-    /// Sends the bytes in `unsent`.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.unsent.rest().is_empty() {
             let count = ready!(Pin::new(&mut self.tcp).poll_write(cx, self.unsent.rest()))?;

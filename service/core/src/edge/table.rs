@@ -20,7 +20,6 @@ pub(super) struct Table {
     inserts: bool,
     /// Whether the present field goes into the table.
     will_insert: bool,
-    /// The number that is being read.
     number: Option<Number>,
     /// How many texts of the field are still to come.
     texts: u8,
@@ -42,7 +41,6 @@ enum Of {
     Field,
     /// The table index of a name. A value follows; if the index is 0, the name follows first.
     Name,
-    /// The new size of the table.
     Size,
     Text,
 }

@@ -42,7 +42,6 @@ pub trait Calls: Send + Sync + Sized + 'static {
     /// The reason for an answer other than success.
     type Refusal: Send + 'static;
 
-    /// The gauge of calls in work.
     fn in_flight(&self) -> &Gauge;
 
     fn call(&self, head: &Head, peer: Arc<Peer>) -> Self::Call;

@@ -49,7 +49,6 @@ pub enum Error {
         status: StatusCode,
         /// Seconds after which the server allows a retry.
         retry_after_s: Option<u64>,
-        /// The message of the Status object.
         message: Option<String>,
         /// Whether the server says that it has not reached the requested resource version.
         ahead: bool,
@@ -85,13 +84,11 @@ impl Error {
 /// A kind of write, with the media type of its body.
 #[derive(Debug, Clone, Copy)]
 pub enum Write {
-    /// POST of JSON.
     Create,
     /// PATCH with a JSON merge patch (RFC 7386).
     Merge,
     /// PATCH with a strategic merge patch, which merges lists of containers by name.
     Strategic,
-    /// PUT of JSON.
     Replace,
     Delete,
 }
@@ -187,7 +184,6 @@ impl Client {
         self.read_at_most(path, ANSWER_BYTES_MAX, Instant::now() + WRITE_TIMEOUT).await
     }
 
-    /// Reads a single object by `deadline`.
     pub async fn read_before(&self, path: &str, deadline: Instant) -> Result<Bytes, Error> {
         self.read_at_most(path, ANSWER_BYTES_MAX, deadline).await
     }

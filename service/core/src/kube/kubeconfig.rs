@@ -26,7 +26,6 @@ const TOKEN_REREAD: Duration = Duration::from_mins(1);
 pub enum KubeconfigError {
     #[error("{}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
-    /// The file is not a kubeconfig.
     #[error("{}: {source}", path.display())]
     Parse { path: PathBuf, source: Box<YamlError> },
     /// A value is missing or cannot be used.

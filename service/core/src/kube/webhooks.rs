@@ -23,7 +23,6 @@ pub struct Webhooks {
     pub webhooks: Vec<Webhook>,
 }
 
-/// One webhook of a configuration.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Webhook {

@@ -45,7 +45,6 @@ struct Line<'a> {
     context: Map<String, Value>,
 }
 
-/// Message and fields of an event.
 #[derive(Default)]
 struct Fields {
     message: String,
@@ -184,7 +183,6 @@ mod tests {
     use super::*;
     use crate::logs::lines::Lines;
 
-    /// Example names of events.
     const NAMES: Names = &[&[("config.refused", &["error"]), ("audit.write", &["status", "dry_run"])]];
 
     #[derive(Clone, Default)]

@@ -78,7 +78,6 @@ struct Charge {
 }
 
 impl ReviewMemory {
-    /// A limit of `all_max` bytes for all reviews.
     pub(super) fn new(all_max: usize) -> Arc<Self> {
         let (held, large) = (Meter::default(), Meter::default());
         Arc::new(Self { held, large, all_max, large_max: all_max / 4 * 3, peer_max: all_max / 8 * 7 })

@@ -54,7 +54,6 @@ struct Waiting<'t> {
 }
 
 impl Turns {
-    /// A queue with `units` free units.
     pub fn new(units: u64) -> Arc<Self> {
         Arc::new(Self { state: Mutex::new(State { free: units, now: 0, serial: 0, waiting: BTreeMap::new() }) })
     }

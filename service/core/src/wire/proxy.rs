@@ -10,7 +10,6 @@ use hyper_util::client::proxy::matcher::Matcher;
 use super::Origin;
 use crate::authority::Authority;
 
-/// The environment variables that name a proxy.
 const VARIABLES: [&str; 6] = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
 /// The error about an invalid proxy variable. It does not show the variable's value, which may contain a password.
@@ -22,11 +21,9 @@ pub struct ProxyError {
     variable: &'static str,
 }
 
-/// Chooses the proxy for a server.
 #[derive(Debug)]
 pub struct Proxies(Option<Matcher>);
 
-/// A proxy and the credentials for it.
 #[derive(Debug, Clone)]
 pub struct Proxy {
     /// Host name or address, without brackets.
@@ -42,7 +39,6 @@ impl Proxies {
         Self(None)
     }
 
-    /// The proxies of the environment.
     pub fn from_env() -> Result<Self, ProxyError> {
         for variable in VARIABLES {
             let value = std::env::var(variable).unwrap_or_default();

@@ -144,7 +144,6 @@ fn feed(
     Ok(())
 }
 
-/// The digest of all received chunks together.
 fn whole(chunks: &Receiver<Bytes>) -> Digest {
     let mut hasher = Sha256::new();
     for chunk in chunks {

@@ -27,14 +27,11 @@ pub enum Failure {
         /// The digest of the index's file.
         found: Digest,
     },
-    /// The format of the index is invalid.
     #[error("index: line {line}: {what}")]
     Index {
-        /// Line number, from 1.
         line: usize,
         what: &'static str,
     },
-    /// A chunk is missing or invalid.
     #[error("chunk {number:05} ({place} of {count}): {what}")]
     Chunk {
         number: u32,
@@ -52,13 +49,10 @@ pub enum Failure {
         /// The digest of all chunks in order.
         found: Digest,
     },
-    /// The payload cannot be unpacked.
     #[error("payload: {0}")]
     Payload(String),
-    /// The format of the catalog is invalid.
     #[error("catalog: line {line}: {what}")]
     Catalog {
-        /// Line number, from 1.
         line: usize,
         what: &'static str,
     },
@@ -70,7 +64,6 @@ pub enum Failure {
     System { what: String, source: io::Error },
 }
 
-/// The faults of a chunk.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
     #[error("missing")]
@@ -106,7 +99,6 @@ pub enum Wrong {
 }
 
 impl Failure {
-    /// The failure of reading or writing a file.
     pub fn file(path: impl Into<PathBuf>, source: io::Error) -> Self {
         Self::File { path: path.into(), source }
     }

@@ -28,7 +28,6 @@ pub const INDEX_BYTES_MAX: usize = 1_048_576;
 /// Maximum number of chunks: with 81 bytes per line, they fill the largest index. A Pod that mounts as many chunks
 /// stays below etcd's limit of 1.5 MiB.
 pub const CHUNKS_MAX: usize = CHUNKS_COUNT_MAX as usize;
-/// [`CHUNKS_MAX`] as `u32`.
 const CHUNKS_COUNT_MAX: u32 = 12_000;
 /// Largest chunk: the size limit of a `ConfigMap`.
 pub const CHUNK_BYTES_MAX: u32 = 1_048_576;

@@ -14,7 +14,6 @@ impl Signals {
         caught.map(Self).map_err(|source| Failure::System { what: "signals cannot be caught".to_owned(), source })
     }
 
-    /// Waits for the first signal.
     pub fn wait(mut self) {
         self.0.forever().next();
     }

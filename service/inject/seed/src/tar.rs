@@ -16,7 +16,6 @@ pub enum Entry {
     End,
 }
 
-/// Why a header is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     /// The checksum is wrong, or the bytes are no header.

@@ -31,7 +31,6 @@ const FOLDERS: [&str; 4] = ["blobs", BLOBS, "referrers", REFERRERS];
 /// tools can read.
 const FILES: [&str; 3] = [CATALOG, "index.json", "oci-layout"];
 
-/// The limits of unpacking.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     /// Maximum number of bytes of all files together.

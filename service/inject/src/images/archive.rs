@@ -32,7 +32,6 @@ pub struct Archive {
     listed: Vec<Descriptor>,
 }
 
-/// The positions of the files in an archive.
 struct Files {
     path: PathBuf,
     plain: BTreeMap<String, (u64, u64)>,

@@ -29,7 +29,6 @@ pub struct Fetch {
     folder: PathBuf,
 }
 
-/// A layout with fetched images.
 pub struct Fetched {
     folder: PathBuf,
     listed: Vec<Descriptor>,

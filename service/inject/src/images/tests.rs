@@ -10,7 +10,6 @@ use service_registry::config::Resolve;
 
 use super::*;
 
-/// An OCI layout written by a test.
 pub struct Written {
     pub folder: PathBuf,
     listed: Vec<Value>,
@@ -67,7 +66,6 @@ fn fetch(folder: &Path) -> Fetch {
     Fetch::new(service_registry::Registry::new(hosts), folder.to_owned())
 }
 
-/// Collects all images of the sources.
 pub async fn collected(sources: &[String], platform: Option<&str>) -> Result<Images, String> {
     let folder = tempfile::tempdir().unwrap();
     let mut images = Images::default();

@@ -87,7 +87,6 @@ pub(super) async fn redirected(
     Err(Failure::new(Class::Unavailable, format!("{host} answered more than {REDIRECTS_MAX} redirects")))
 }
 
-/// A request with the headers of this client.
 pub(super) fn request(method: &Method, path: &str) -> http::request::Builder {
     let agent = concat!("longhaul-service/", env!("CARGO_PKG_VERSION"));
     Request::builder().method(method).uri(path).header(header::USER_AGENT, agent)

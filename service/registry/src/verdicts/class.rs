@@ -16,7 +16,6 @@ const OWN_TIME: &str = "most of the time went by here, waiting for a turn or loo
 pub enum Class {
     /// The registry says that the tag or repository does not exist.
     NotFound,
-    /// The registry refused the credentials.
     Auth,
     /// The result is unknown: timeout, overload or broken connection.
     Unavailable,
@@ -127,7 +126,6 @@ impl fmt::Display for Class {
 #[error("{class}: {cause}")]
 pub struct Failure {
     pub class: Class,
-    /// The cause for people.
     pub cause: String,
     /// Whether no request was sent, because the registry's breaker is open.
     pub unasked: bool,

@@ -77,7 +77,6 @@ pub struct Receiver {
     pub name: String,
     /// The template of the receiver's messages.
     pub template: Template,
-    /// The receiver's URL.
     pub url: Secret,
     /// PEM file with the authorities that are trusted for the receiver instead of the system's.
     pub ca_file: Option<PathBuf>,
@@ -95,7 +94,6 @@ pub struct Receiver {
     pub collapse: Option<Duration>,
 }
 
-/// The source of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Template {
     /// A built-in template, by name.
@@ -104,7 +102,6 @@ pub enum Template {
     File(PathBuf, Markup),
 }
 
-/// A text that may be secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Secret {
     Text(String),

@@ -35,13 +35,11 @@ use remote::Remote;
 pub use role::AlertingRole;
 pub use template::TemplateError;
 
-/// All receivers of a process.
 pub struct Receivers {
     admit: Vec<Arc<Receiver>>,
     reject: Vec<Arc<Receiver>>,
     /// Another process, which sends alerts to its own receivers.
     remote: Option<Arc<Remote>>,
-    /// Memory for alerts for which reviews wait.
     waited_for: Arc<Semaphore>,
 }
 

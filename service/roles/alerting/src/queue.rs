@@ -19,7 +19,6 @@ use crate::metrics::Metrics;
 /// alerts about some thousand Pods.
 const ALL_BYTES_MAX: usize = 4 << 20;
 
-/// The limits of a queue.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     pub places: usize,

@@ -20,7 +20,6 @@ const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Most open requests of a receiver for which reviews wait; other receivers have one.
 const OPEN_MAX: usize = 16;
 
-/// The connection to a receiver.
 pub struct Sender {
     client: Client,
     path: String,

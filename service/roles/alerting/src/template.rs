@@ -24,7 +24,6 @@ pub const NAMES: [&str; 11] = [
     "connaisseur_pod_id",
 ];
 
-/// The built-in templates.
 pub fn shipped() -> impl Iterator<Item = (&'static str, Markup, &'static str)> {
     [
         ("slack", Markup::Slack, include_str!("templates/slack.json")),
@@ -37,20 +36,15 @@ pub fn shipped() -> impl Iterator<Item = (&'static str, Markup, &'static str)> {
     .into_iter()
 }
 
-/// Why a template is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// The name of a placeholder is unknown.
     #[error("line {line}: there is no `{name}`: the places are {}", NAMES.join(", "))]
     Unknown {
-        /// Line number, from 1.
         line: usize,
         name: String,
     },
-    /// A `{{` has no `}}`.
     #[error("line {line}: `{{{{` without `}}}}`")]
     Open {
-        /// Line number, from 1.
         line: usize,
     },
     /// After replacement of the placeholders, the text is no JSON object.

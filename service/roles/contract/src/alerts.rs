@@ -12,7 +12,6 @@ pub const BODY_BYTES_MAX: usize = 4 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Brought {
-    /// The version of the protocol.
     pub contract: u32,
     pub alerts: Vec<Alert>,
 }
@@ -21,7 +20,6 @@ pub struct Brought {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Bringing<'a> {
-    /// The version of the protocol.
     pub contract: u32,
     pub alerts: &'a [&'a Alert],
 }
@@ -30,7 +28,6 @@ pub struct Bringing<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Taken {
-    /// The version of the protocol.
     pub contract: u32,
     pub taken: usize,
 }

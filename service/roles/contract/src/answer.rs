@@ -27,21 +27,16 @@ const SHOWN_BYTES_MAX: usize = 200;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Breach {
-    /// The status is not success.
     #[error("it answered {status}{}", quotation(text))]
     Status {
         status: StatusCode,
-        /// The text of the body.
         text: String,
     },
     /// The answer is not JSON, or has other fields or types.
     #[error("its answer is {what} at line {line}, column {column}: the contract is in docs/contract.md")]
     Shape {
-        /// The kind of error.
         what: &'static str,
-        /// Line number, from 1.
         line: usize,
-        /// Column number, from 1.
         column: usize,
     },
     /// The answer has another version of the protocol.
@@ -55,7 +50,6 @@ pub enum Breach {
         /// The image's digest in the answer.
         theirs: String,
     },
-    /// The class is not in the list.
     #[error("it answers `{}`, which is no class of this program: verified, {}", shown(theirs), CLASSES.join(", "))]
     UnknownClass { theirs: String },
     #[error("it names more than {SIGNERS_MAX} signers")]
@@ -130,7 +124,6 @@ pub fn about(status: StatusCode, body: &[u8]) -> Result<About, Breach> {
     if about.generation.is_empty() { Err(Breach::NoGeneration) } else { Ok(about) }
 }
 
-/// An error unless the status is success.
 pub fn success(status: StatusCode, body: &[u8]) -> Result<(), Breach> {
     if status == StatusCode::OK {
         return Ok(());

@@ -44,7 +44,6 @@ pub struct Route {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     pub status: StatusCode,
-    /// A message for the caller.
     pub text: String,
 }
 

@@ -36,7 +36,6 @@ pub struct ProviderRequest {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request {
-    /// The keys, which are images.
     #[serde(default)]
     pub keys: Vec<String>,
 }

@@ -54,7 +54,6 @@ struct Check {
     validator: String,
 }
 
-/// Checks `subject` with every case.
 pub async fn check(subject: Subject) -> Result<Vec<Case>, LinkError> {
     let link =
         Link::open(&subject.url, &subject.files, subject.protocol, Limits { open_max: PARALLEL, idle_max: PARALLEL })?;

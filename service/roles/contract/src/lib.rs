@@ -16,7 +16,6 @@ pub mod pool;
 
 /// The path for inquiries to a validator (POST) and for its description (GET).
 pub const VALIDATE: &str = "/internal/v1/validate";
-/// The path that receives alerts.
 pub const ALERTS: &str = "/internal/v1/alerts";
 /// The path for requests from Gatekeeper.
 pub const EXTERNAL_DATA: &str = "/externaldata/v1beta1";

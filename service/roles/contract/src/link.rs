@@ -29,7 +29,6 @@ pub enum LinkError {
     Address { url: String },
     #[error("{}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
-    /// The content of a file is invalid.
     #[error("{}: {source}", path.display())]
     Content { path: PathBuf, source: TlsError },
 }

@@ -37,7 +37,6 @@ impl Severity {
     }
 }
 
-/// An object in a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object {
     pub id: Id,
@@ -66,7 +65,6 @@ pub struct Finding {
 /// An image that was pinned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
-    /// The image before the change.
     pub image: String,
     /// The image after the change.
     pub pinned: String,
@@ -166,7 +164,6 @@ pub async fn judge(
     Ok(judged)
 }
 
-/// An object and its text.
 struct ObjectContext<'a> {
     review: &'a dyn Review,
     text: &'a str,

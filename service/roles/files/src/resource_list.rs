@@ -16,7 +16,6 @@ use crate::yaml::{self, Document, documents};
 pub enum Error {
     #[error("the input is no YAML: {0}")]
     Yaml(#[from] yaml::Error),
-    /// The input is not a `ResourceList`.
     #[error(
         "the input is no ResourceList: its `kind` is {0}; a KRM function is given one by kpt or kustomize on its standard input"
     )]

@@ -6,10 +6,8 @@ use serde_json::{Value, json};
 use service_core::role::Review;
 use tokio::time::Instant;
 
-/// The result for an object.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// The reason for a refusal.
     pub refused: Option<String>,
     pub warnings: Vec<String>,
     /// The new images, by JSON pointer.
@@ -20,7 +18,6 @@ pub struct Answer {
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Known {
-    /// The image before the review.
     pub image: String,
     #[serde(default)]
     pub digest: String,
@@ -31,7 +28,6 @@ pub struct Known {
     pub evidence: Vec<String>,
 }
 
-/// An object to review.
 #[derive(Debug, Clone, Copy)]
 pub struct ReviewedObject<'a> {
     /// The API group and version, `group/version`, or the version alone.

@@ -19,13 +19,10 @@ pub enum Error {
     /// The text is not valid YAML.
     #[error("line {line}, column {column}: {what}")]
     Syntax {
-        /// Line number, from 1.
         line: usize,
-        /// Column number, from 1.
         column: usize,
         what: String,
     },
-    /// The text is too large.
     #[error("the text has {bytes} bytes; at most {TEXT_BYTES_MAX} are read")]
     TooLarge { bytes: usize },
     /// The document is too large as JSON, or an alias contains itself.
@@ -34,10 +31,8 @@ pub enum Error {
         /// First line of the document, from 1.
         line: usize,
     },
-    /// A key is not a string.
     #[error("line {line}: a key is a list or a map")]
     Key {
-        /// Line number, from 1.
         line: usize,
     },
 }
@@ -54,7 +49,6 @@ pub struct Node {
     pub value: Value,
 }
 
-/// The kinds of nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     /// A scalar without quotes and escapes, and its style.

@@ -39,9 +39,7 @@ pub struct OwnCertificates {
     pub service: String,
     /// The namespace of Service, Secret and Lease; if absent, the Pod's.
     pub namespace: Option<String>,
-    /// The Secret with the certificates.
     pub secret: String,
-    /// The Lease whose holder makes the certificates.
     pub lease: String,
     /// The `MutatingWebhookConfiguration`s whose `caBundle` is written.
     pub webhooks: Vec<String>,
@@ -69,7 +67,6 @@ pub struct RawOwn {
 }
 
 impl OwnCertificates {
-    /// Checks the settings in the file.
     pub fn check(raw: RawOwn, check: &Checker<'_>) -> Result<Self, Error> {
         let at = |key: &str| format!("admission.ownCertificates.{key}");
         if cfg!(not(feature = "rotation")) {

@@ -69,7 +69,6 @@ impl Rotation {
         Self { state, tasks, stop }
     }
 
-    /// The health check of the rotation.
     pub fn probe(&self) -> Arc<dyn Probe> {
         Arc::clone(&self.state) as _
     }
@@ -87,7 +86,6 @@ impl Rotation {
         self.stop.cancel();
     }
 
-    /// Ends all tasks.
     pub async fn stop(mut self) {
         self.stop.cancel();
         self.tasks.shutdown().await;

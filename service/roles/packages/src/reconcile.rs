@@ -75,10 +75,8 @@ struct Memo {
     cleaned: bool,
 }
 
-/// The kinds of work on a package.
 #[derive(Debug, PartialEq, Eq)]
 enum Work {
-    /// Nothing to do.
     Skip,
     /// Apply the spec to the cluster.
     Apply,

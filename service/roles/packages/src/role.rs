@@ -20,7 +20,6 @@ const ABOUT: About = About {
     always: true,
 };
 
-/// The role that watches and reconciles Packages.
 #[derive(Debug)]
 pub struct PackagesRole;
 

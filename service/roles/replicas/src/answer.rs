@@ -23,7 +23,6 @@ pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     pub status: StatusCode,
-    /// The text for people.
     pub text: String,
     /// Time after which the caller may retry.
     pub retry_after: Option<Duration>,

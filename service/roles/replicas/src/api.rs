@@ -35,9 +35,7 @@ use service_watch::{Key, Link, View, reaches};
 
 /// The answer to a change of a replica count; the API prescribes the text.
 const SCALED: &str = "Replica count updated successfully.";
-/// The answer to a change of an image.
 const IMAGE_SET: &str = "Image updated successfully.";
-/// The answer to a dry run.
 const DRY_RUN: &str = "Dry run: nothing was changed.";
 /// After this time without a watch stream and without data, the API server counts as disconnected. Usually a second
 /// lies between two streams.

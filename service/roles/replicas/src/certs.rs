@@ -44,7 +44,6 @@ struct Pair {
     key: String,
 }
 
-/// Default name of the authority.
 pub const AUTHORITY: &str = "longhaul development CA";
 
 /// Commands that make certificates.

@@ -73,7 +73,6 @@ pub struct Allow {
     pub image: Option<Vec<String>>,
 }
 
-/// The rate limits of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     pub client: Bucket,

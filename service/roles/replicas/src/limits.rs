@@ -39,7 +39,6 @@ impl Limits {
         Self { rate, clients, all: RateLimiter::direct(quota(rate.all)), clock }
     }
 
-    /// The rate limits of the buckets.
     pub fn rate(&self) -> config::Rate {
         self.rate
     }

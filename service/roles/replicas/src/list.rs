@@ -29,7 +29,6 @@ impl<'a> From<&'a Object<Deployment>> for Entry<'a> {
     }
 }
 
-/// A page of the objects in `store`.
 pub fn page(store: &Store<Deployment>, page: &PageQuery) -> Answer {
     let after = page.after.as_ref().map(Cursor::key);
     // One more than shown, to find out whether there are more.

@@ -33,7 +33,6 @@ pub enum Route<'a> {
     Description,
 }
 
-/// The options of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct How {
     pub dry_run: bool,
@@ -41,7 +40,6 @@ pub struct How {
     pub wait: bool,
 }
 
-/// The requested page of the list.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PageQuery {
     /// Maximum number of entries in the page.

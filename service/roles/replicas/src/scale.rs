@@ -55,7 +55,6 @@ impl Writer {
         Self { client, metrics }
     }
 
-    /// Sets the count of `target`.
     pub async fn scale(&self, target: Target<'_>, count: i32, terms: Terms<'_>) -> Result<Written, Refusal> {
         let path = format!("{}/scale", path(target));
         self.change(&path, Write::Replace, terms, |mut scale| {

@@ -15,7 +15,6 @@ pub const KINDS: &[Kind] = &[kind::<SharedCache>()];
 const TIMEOUT: Duration = Duration::from_millis(50);
 /// Longest configurable time limit of an answer: a review has only seconds.
 const TIMEOUT_MAX: Duration = Duration::from_secs(5);
-/// The standard port of Redis.
 const PORT: u16 = 6379;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -46,7 +46,6 @@ struct Open {
 
 #[derive(Debug)]
 pub enum Lookup {
-    /// There is no connection.
     Away,
     /// The answer was late or invalid.
     Failed,

@@ -25,7 +25,6 @@ pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// The credentials for Redis.
 pub struct Login {
     /// The user in the access control list; `None` means the default user, which has only a password.
     pub user: Option<String>,
@@ -33,7 +32,6 @@ pub struct Login {
     pub password: Option<String>,
 }
 
-/// Why the stream ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Ended {
     #[error(transparent)]
@@ -41,7 +39,6 @@ pub enum Ended {
     /// An answer was invalid.
     #[error(transparent)]
     Wrong(#[from] Wrong),
-    /// Redis closed the stream.
     #[error("it closed the connection")]
     Closed,
     /// An answer came although no command was waiting.

@@ -45,7 +45,6 @@ impl Metrics {
         self.kept.get_or_create(&Outcome { outcome }).inc();
     }
 
-    /// The number of lookups with this outcome.
     #[cfg(test)]
     pub fn asked_count(&self, outcome: &'static str) -> u64 {
         self.asked.get_or_create(&Outcome { outcome }).get()

@@ -14,7 +14,6 @@ const END: &[u8] = b"\r\n";
 pub enum Reply {
     /// A line, most often `OK`.
     Line(Vec<u8>),
-    /// An error with its reason.
     Error(String),
     Number(i64),
     Value(Vec<u8>),

@@ -27,14 +27,12 @@ pub trait Seal: Send + Sync + 'static {
     /// The name of a value in Redis.
     fn name(&self, key: &str) -> String;
 
-    /// Seals the value, valid for `life`.
     fn close(&self, key: &str, value: &[u8], life: Duration, now: SystemTime) -> Vec<u8>;
 
     /// Opens a value that was sealed for the same key, if it has not expired.
     fn open(&self, key: &str, sealed: &[u8], now: SystemTime) -> Opened;
 }
 
-/// The result of opening a sealed value.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Opened {
     /// The value is valid and was sealed for the same key.

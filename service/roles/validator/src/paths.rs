@@ -56,7 +56,6 @@ impl Endpoint for Paths {
     }
 }
 
-/// Parses and checks the inquiry in `body`.
 fn inquiry(body: &[u8]) -> Result<Inquiry, Refusal> {
     let inquiry: Inquiry =
         answer::read(body).map_err(|_| Refusal::bad("the question is not that of docs/contract.md"))?;

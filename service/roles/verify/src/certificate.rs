@@ -24,7 +24,6 @@ const USER_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57
 const CERTIFICATE_BYTES_MAX: usize = 16 << 10;
 /// Most certificates of one chain.
 const CHAIN_MAX: usize = 10;
-/// Most names of one certificate.
 const NAMES_MAX: usize = 16;
 
 /// A parsed certificate, which is not trusted yet.
@@ -59,7 +58,6 @@ pub(crate) enum CertificateError {
 }
 
 impl Certificate {
-    /// Parses one certificate in DER.
     pub(crate) fn from_der(der: &[u8]) -> Result<Self, CertificateError> {
         if der.len() > CERTIFICATE_BYTES_MAX {
             return Err(CertificateError::Encoding);

@@ -18,7 +18,6 @@ const SIGNATURES_MAX: usize = 16;
 /// The content that the log entry must contain.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Logged<'a> {
-    /// The signed bytes.
     pub(crate) message: &'a [u8],
     /// The payload of the envelope, if an envelope was signed.
     pub(crate) envelope_payload: Option<&'a [u8]>,
@@ -35,7 +34,6 @@ pub(crate) enum Verifier<'a> {
     Certificate(&'a Certificate),
 }
 
-/// Kind and version of a log entry.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct KindVersion {
     pub(crate) kind: String,

@@ -59,7 +59,6 @@ pub(crate) struct PublicKey(Arc<Inner>);
 
 struct Inner {
     algorithm: KeyAlgorithm,
-    /// `SubjectPublicKeyInfo` in DER.
     spki: Vec<u8>,
     fingerprint: Digest,
     /// The parsed key for each hash function that tools use with this kind of key.
@@ -72,7 +71,6 @@ pub(crate) enum KeyAlgorithm {
     P384,
     P521,
     Ed25519,
-    /// RSA with at least 2048 bits.
     Rsa,
 }
 
@@ -96,7 +94,6 @@ pub(crate) enum KeyError {
 }
 
 impl KeyAlgorithm {
-    /// The name in messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::P256 => "P-256",
@@ -190,7 +187,6 @@ impl PublicKey {
         &self.0.spki
     }
 
-    /// SHA-256 of [`Self::spki`].
     pub(crate) fn fingerprint(&self) -> Digest {
         self.0.fingerprint
     }

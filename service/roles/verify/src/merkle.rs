@@ -35,7 +35,6 @@ struct Checkpoint {
 }
 
 impl Proof {
-    /// Checks that `log` contains `leaf`.
     pub(crate) fn check(&self, leaf: &[u8], log: &Log) -> Result<(), String> {
         let root = root_of(leaf, self.index, self.size, &self.path)
             .ok_or("the path of its inclusion proof does not fit the size of the log")?;

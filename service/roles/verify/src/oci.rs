@@ -46,9 +46,7 @@ const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Descriptor {
     pub media_type: String,
-    /// The digest that the bytes must have.
     pub digest: Digest,
-    /// The size that the bytes must have.
     pub size: u64,
 }
 
@@ -96,7 +94,6 @@ pub enum OciError {
     /// The bytes are not the expected kind of JSON.
     #[error("not {what}: {cause}")]
     Shape {
-        /// The expected kind.
         what: &'static str,
         cause: String,
     },

@@ -25,7 +25,6 @@ enum Form {
 /// Why a pattern cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// The pattern is longer than the limit.
     #[error("a pattern has at most {PATTERN_BYTES_MAX} bytes")]
     TooLong,
     /// The pattern accepts the empty text or no text at all, which is surely a mistake.

@@ -20,7 +20,6 @@ use crate::verdict::{Class, EvidenceKind};
 #[derive(Debug)]
 pub(crate) struct Piece<'e> {
     pub(crate) kind: EvidenceKind,
-    /// The signed bytes.
     pub(crate) message: Vec<u8>,
     /// The position of the envelope's payload in the message, if an envelope was signed.
     payload_at: Option<usize>,

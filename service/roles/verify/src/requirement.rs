@@ -28,13 +28,11 @@ pub struct Requirement {
     pub transparency_log: bool,
     /// Whether each certificate must have a signed certificate timestamp of a CT log of its authority.
     pub certificate_timestamp: bool,
-    /// Which RFC 3161 timestamps are required.
     pub timestamps: Timestamps,
     /// Whether the signature must name the image's repository.
     pub reference: ReferenceCheck,
 }
 
-/// The roots whose signatures are accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Roots {
     /// Signatures of every root.
@@ -61,7 +59,6 @@ pub struct FieldRule {
     pub value: Pattern,
 }
 
-/// Which RFC 3161 timestamps are required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timestamps {
     /// No timestamp is required. An existing timestamp must be valid if it dates a certificate.

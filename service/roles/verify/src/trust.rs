@@ -24,7 +24,6 @@ pub struct TrustSpec {
 pub struct RootSpec {
     /// The root's name in rules and verdicts.
     pub name: String,
-    /// The key or identity that the root trusts.
     pub kind: RootKind,
     /// Names of the authorities whose certificates, logs and timestamps the root trusts. A root with a key needs no
     /// authority if no log entry is demanded.
@@ -52,7 +51,6 @@ pub struct AuthoritySpec {
     pub text: AuthorityText,
 }
 
-/// Keys and certificates of an authority.
 #[derive(Debug, Clone)]
 pub enum AuthorityText {
     /// A `trusted_root.json` (`application/vnd.dev.sigstore.trustedroot+json;version=0.1` or `0.2`).
@@ -90,7 +88,6 @@ pub(crate) struct TrustRoot {
     authorities: Vec<usize>,
 }
 
-/// Which signers a root accepts.
 #[derive(Debug, Clone)]
 pub(crate) enum Accepts {
     Key(PublicKey),

@@ -48,7 +48,6 @@ pub struct Signer {
     /// The trust root that accepts the signature.
     pub root: String,
     pub identity: Identity,
-    /// The format of the signature.
     pub kind: EvidenceKind,
     /// Predicate type of an attestation; `None` for a signature.
     pub predicate_type: Option<String>,
@@ -73,7 +72,6 @@ pub enum Identity {
     },
 }
 
-/// The format of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EvidenceKind {
     /// A legacy signature, at a tag with `.sig`.

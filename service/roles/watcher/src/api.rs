@@ -16,7 +16,6 @@ pub struct Api {
     path: String,
 }
 
-/// The result of a write.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Written {
     Yes,

@@ -16,7 +16,6 @@ use crate::visit::{Pending, Tools, Visited};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Add our finalizer.
     Add,
     /// The object is being deleted and waits for the removal of our finalizer.
     Remove,

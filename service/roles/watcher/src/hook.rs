@@ -18,7 +18,6 @@ const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Longest delay until the next call that an answer may demand.
 const ASKED_MAX: Duration = Duration::from_mins(5);
 
-/// The connection to a receiver or hook.
 pub struct Hook {
     client: Client,
     path: String,

@@ -162,7 +162,6 @@ impl Build<'_> {
     }
 }
 
-/// The source of a watched resource.
 fn source(resource: &Resource, selectors: &Selectors, streamed: bool) -> Source {
     let probe = format!("watcher/{}", resource.name);
     let mut source = Source::configured(&resource.name, probe, &resource.path, Form::Metadata);

@@ -82,7 +82,6 @@ pub fn name(change: Change) -> &'static str {
     }
 }
 
-/// Writes an event to the log.
 pub fn log(action: &str, resource: &str, event: &Event<Meta>) {
     let (object, change) = (&event.object, name(event.change));
     tracing::info!(

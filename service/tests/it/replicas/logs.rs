@@ -53,7 +53,6 @@ impl Process {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 
-    /// Waits for `text` in the log.
     async fn says(&self, text: &str) {
         let waiting = async {
             while !self.log().contains(text) {

@@ -109,7 +109,6 @@ impl Container {
     }
 }
 
-/// The path of a program in `$PATH`.
 fn found(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let mut all = std::env::split_paths(&path).map(|folder| folder.join(name)).filter(|program| program.is_file());

@@ -18,7 +18,6 @@ pub struct Registry {
     pub requests: Arc<AtomicUsize>,
 }
 
-/// The digest of [`MANIFEST`].
 pub fn digest() -> String {
     let hash = Sha256::digest(MANIFEST);
     format!("sha256:{}", hex::encode(hash))

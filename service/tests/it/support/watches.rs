@@ -13,7 +13,6 @@ use tokio::sync::watch;
 
 use super::{Body, full, status};
 
-/// A fault of the next watch request.
 #[derive(Debug, Clone)]
 pub enum Fault {
     /// The request gets this status, with Retry-After in seconds.

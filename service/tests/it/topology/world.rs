@@ -59,7 +59,6 @@ impl Pki {
         put(format!("{name}.key"), key.serialize_pem());
     }
 
-    /// The configuration keys of a listener.
     pub fn listen(&self) -> Value {
         self.listen_at("127.0.0.1:0".parse().unwrap())
     }
@@ -81,7 +80,6 @@ impl Pki {
     }
 }
 
-/// The configuration of trusted keys.
 pub fn cosign(roots: &[(&str, &Key)]) -> Value {
     let roots: Vec<_> = roots.iter().map(|(name, key)| json!({"name": name, "key": key.pem()})).collect();
     json!({"name": "default", "type": "cosign", "trustRoots": roots})

@@ -25,7 +25,6 @@ const PAGE_LEAST: u32 = 50;
 pub enum ListError {
     #[error(transparent)]
     Request(#[from] kube::Error),
-    /// A page is invalid.
     #[error(transparent)]
     Page(#[from] PageError),
     /// The continue token expired between two pages. The next attempt requests the whole list at once, as client-go
@@ -63,7 +62,6 @@ impl ListError {
     }
 }
 
-/// Lists all objects of the kind.
 pub async fn collect<K: Kind>(
     source: Source,
     client: Arc<Client>,

@@ -40,10 +40,8 @@ pub enum Streamed {
     Failed(String),
 }
 
-/// Why a page is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
-    /// The page is no list in JSON.
     #[error("not a list: {0}")]
     Json(#[from] serde_json::Error),
     /// The list cannot be split into items.

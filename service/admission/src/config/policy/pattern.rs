@@ -28,7 +28,6 @@ pub enum Matcher {
     Segments,
 }
 
-/// A pattern, compiled once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     written: String,

@@ -118,7 +118,6 @@ impl Checker<'_> {
         Ok(Rule { name, pattern, mode, recheck, on_failure: raw.on_failure, validator: Some(index), with, passed })
     }
 
-    /// The mode of a rule with a validator.
     fn verifying(&self, key: &dyn Fn(&str) -> String, mode: Option<Mode>, flow: Option<Flow>) -> Result<Mode, Error> {
         match (mode, flow) {
             (None, None | Some(Flow::Mutate)) => Ok(Mode::VerifyAndPin),

@@ -20,7 +20,6 @@ const DEMANDS_MAX: usize = 32;
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the configuration, and any may go with any")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct With {
-    /// The roots whose signatures are accepted.
     pub roots: Roots,
     /// Minimum number of different signers, from 1 to the number of trust roots.
     pub threshold: usize,
@@ -41,7 +40,6 @@ pub struct With {
     pub same_repository: bool,
 }
 
-/// The roots whose signatures are accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Roots {
     All,

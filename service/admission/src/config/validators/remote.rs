@@ -63,7 +63,6 @@ pub enum Form {
     /// The provider of this project: a `verdict` with its class.
     #[default]
     Longhaul,
-    /// Ratify: the field `isSuccess`.
     Ratify,
     /// cosign-gatekeeper-provider: the image with `_valid` appended.
     CosignGatekeeperProvider,

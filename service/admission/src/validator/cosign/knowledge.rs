@@ -40,7 +40,6 @@ impl Known {
 }
 
 impl Knowledge {
-    /// The facts about `host`.
     pub fn of(&self, host: &str) -> Known {
         self.0.lock().get(host).copied().unwrap_or_default()
     }

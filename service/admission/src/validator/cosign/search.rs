@@ -55,7 +55,6 @@ pub(super) struct Search<'s> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Location {
-    /// The referrers from the referrers API.
     Referrers,
     /// The referrers listed under a tag, for registries without the referrers API.
     Fallback,

@@ -44,7 +44,6 @@ pub(super) fn approval(verdict: &Verdict) -> Arc<Approval> {
     Arc::new(Approval { signers })
 }
 
-/// The roots whose signatures are accepted.
 fn wanted(requirement: &Requirement, trust: &Trust) -> String {
     let names: Vec<String> = match &requirement.roots {
         Roots::Named(names) => names.clone(),

@@ -20,7 +20,6 @@ pub enum Refusal {
     BadEncoding,
     /// The certificate's extended key usage excludes clients.
     Purpose,
-    /// The revocation list has expired.
     ListExpired,
     /// A required revocation list is missing.
     NoList,

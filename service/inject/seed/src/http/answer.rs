@@ -17,7 +17,6 @@ use crate::unpack::{BLOBS, REFERRERS};
 
 /// The media type of an index, which lists of referrers also have.
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
-/// An empty list of referrers.
 const NO_REFERRERS: &str =
     r#"{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}"#;
 const JSON: &str = "application/json";
@@ -30,7 +29,6 @@ pub struct Answer {
     pub body: Body,
 }
 
-/// The source of a body.
 #[derive(Debug)]
 pub enum Body {
     /// No body, for the answer to HEAD.
@@ -137,7 +135,6 @@ fn reply(head: &Head<'_>, store: &Store) -> Reply {
     }
 }
 
-/// A resource of a repository.
 enum Resource<'p> {
     Tag(&'p str),
     Manifest(Digest),

@@ -19,7 +19,6 @@ pub enum Method {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head<'h> {
     pub method: Method,
-    /// Path without query.
     pub path: &'h str,
     /// The query without `?`; empty if there is none.
     pub query: &'h str,
@@ -43,7 +42,6 @@ pub fn complete(bytes: &[u8]) -> Option<usize> {
     bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
 }
 
-/// Parses a complete head.
 pub fn parse(bytes: &[u8]) -> Result<Head<'_>, HeadError> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);

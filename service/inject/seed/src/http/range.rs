@@ -1,13 +1,11 @@
 //! The `Range` header of a request (RFC 9110, section 14): one range of bytes.
 
-/// The requested range of a content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Range {
     /// The whole content: there is no range, several ranges, or an invalid one, which the RFC lets a server ignore.
     Whole,
     /// From the first offset to before the second; never empty.
     Part(u64, u64),
-    /// The range is outside the content.
     Unsatisfiable,
 }
 

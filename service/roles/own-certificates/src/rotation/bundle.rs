@@ -18,7 +18,6 @@ use super::step::Trusted;
 use super::stored::pem;
 use service_core::kube::{self, Client, Webhooks};
 
-/// The field manager of `caBundle`.
 const FIELD_MANAGER: &str = "longhaul-service-certificates";
 /// Time limit of a request; after a timeout, the request is repeated.
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -21,7 +21,6 @@ const BACKDATED: Duration = Duration::from_mins(10);
 /// Why no certificate was made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The library returned an error.
     #[error("failed to make a certificate: {0}")]
     Make(#[from] rcgen::Error),
     /// The authority has no subject name that a certificate could name as its issuer.

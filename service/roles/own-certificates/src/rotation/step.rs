@@ -136,7 +136,6 @@ pub fn next(place: &Installation, held: &StoredCertificates, trusted: &Trusted, 
     Step::Wait(until.duration_since(now).unwrap_or_default().max(LOOK_AGAIN))
 }
 
-/// The content of the Secret after `step`.
 pub fn after(
     step: Step,
     place: &Installation,

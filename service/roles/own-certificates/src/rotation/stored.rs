@@ -46,7 +46,6 @@ pub struct Pair {
 pub struct StoredCertificates {
     /// `metadata.resourceVersion` of the Secret that was read.
     pub version: Option<String>,
-    /// The authority that signs certificates.
     pub authority: Option<Pair>,
     /// The next authority, which signs certificates after a later step.
     pub next: Option<Pair>,
@@ -67,7 +66,6 @@ pub struct Previous {
     pub until: u64,
 }
 
-/// Times stored in the Secret.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Times {
@@ -200,7 +198,6 @@ fn is_made_here(pair: &Pair) -> bool {
     pair.chain.len() == 1 && pair.facts.names.first().is_some_and(|name| name.starts_with(AUTHORITY))
 }
 
-/// Certificates as PEM (RFC 7468).
 pub fn pem<'c>(certificates: impl IntoIterator<Item = &'c CertificateDer<'c>>) -> String {
     let mut text = String::new();
     for certificate in certificates {

@@ -62,12 +62,10 @@ impl Owners {
         concerned
     }
 
-    /// The key of the package with this uid.
     pub fn find(&self, uid: &str) -> Option<Key> {
         self.state.lock().packages.get(uid).cloned()
     }
 
-    /// The policies whose label has this uid.
     pub fn policies(&self, uid: &str) -> Vec<Key> {
         self.state.lock().by_package.get(uid).map(|keys| keys.iter().cloned().collect()).unwrap_or_default()
     }

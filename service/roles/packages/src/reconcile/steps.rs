@@ -14,7 +14,6 @@ use service_watch::{Key, Object};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Done {
-    /// The generation that was finished.
     pub generation: i64,
     /// Number of policies that were written or removed.
     pub writes: usize,

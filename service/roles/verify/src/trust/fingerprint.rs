@@ -30,7 +30,6 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// The fingerprint of compiled trust.
 pub(super) fn of(roots: &[TrustRoot], authorities: &[Authority]) -> Fingerprint {
     let mut writer = Writer(Context::new(&SHA256));
     writer.count(roots.len());

@@ -6,17 +6,14 @@ use crate::trust::{Accepts, Trust};
 /// Why no image can fulfil a requirement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequirementError {
-    /// The threshold is 0.
     #[error("a threshold of 0 would let anything in: write 1 or more")]
     NoThreshold,
     /// More signers are demanded than roots are accepted.
     #[error("a threshold of {threshold} with {roots} trust roots: each root counts once")]
     Threshold {
         threshold: usize,
-        /// The number of accepted roots.
         roots: usize,
     },
-    /// No root is accepted.
     #[error("there is no trust root, so nobody's signature counts")]
     NoRoots,
     /// No trust root has this name.

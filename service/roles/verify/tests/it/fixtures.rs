@@ -59,9 +59,7 @@ pub struct Repository {
 /// The format of the texts from which trust is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// `trusted_root.json`.
     TrustedRoot,
-    /// PEM files.
     Listed,
 }
 
@@ -174,7 +172,6 @@ impl Case {
     }
 }
 
-/// The public key `name` as PEM.
 pub fn key(name: &str) -> String {
     text(&format!("trust/keys/{name}.pub"))
 }

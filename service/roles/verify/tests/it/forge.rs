@@ -21,7 +21,6 @@ pub const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 pub const SIGN_TYPE: &str = "https://sigstore.dev/cosign/sign/v1";
 pub const BUILD_TYPE: &str = "https://example.com/build/v1";
 
-/// The format of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     Signature,

@@ -39,7 +39,6 @@ pub fn judge(forge: &Forge, evidence: &[Evidence], requirement: &Requirement) ->
     verify(&subject(), evidence, requirement, &forge.trust(), now())
 }
 
-/// Asserts that `verdict` refuses with `class` because of `cause`.
 pub fn assert_refused(verdict: &Verdict, class: Class, cause: &str, what: &str) {
     let Outcome::Refused { class: found, cause: found_cause } = &verdict.outcome else {
         panic!("{what}: accepted, {:?}", verdict.signers);

@@ -46,7 +46,6 @@ pub struct Golden {
     genuine: Vec<(Facts, Vec<Signer>)>,
 }
 
-/// The results of all tries.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub tries: u64,

@@ -79,7 +79,6 @@ impl Pieces for Script {
     }
 }
 
-/// A validator with `bytes` of memory for signatures.
 fn validator(bytes: usize) -> Arc<dyn Validator> {
     let config = json!({
         "validators": [{"name": "default", "type": "cosign", "trustRoots": [{"name": "default", "key": KEY}]}],

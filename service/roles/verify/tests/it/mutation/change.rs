@@ -188,7 +188,6 @@ fn object(map: &mut Map<String, Value>, key: &str, donor: Option<&Value>, random
     }
 }
 
-/// Changes single bytes at random.
 fn raw(bytes: &mut Vec<u8>, random: &mut ChaCha8Rng) {
     if bytes.is_empty() {
         bytes.push(random.random());

@@ -12,7 +12,6 @@ pub struct Facts {
     signature: Vec<u8>,
     certificate: Option<Vec<u8>>,
     entry: Option<Entry>,
-    /// The content of all timestamps.
     stamped: Vec<Vec<u8>>,
     refers_to: Option<Digest>,
 }

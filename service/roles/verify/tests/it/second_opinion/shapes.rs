@@ -9,7 +9,6 @@ use crate::fixtures::{self, Fixtures};
 use crate::forge::{self, Forge, Form, Promise, Recipe, StampRecipe, b64, stamp};
 use crate::forged::{requirement, root_of};
 
-/// The programs that accept a variant.
 #[derive(Debug, PartialEq)]
 enum Accept {
     Both,
