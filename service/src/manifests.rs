@@ -25,7 +25,7 @@ use templates::{NAMESPACE, Piece};
 /// Maximum number of bytes of the configuration file, which is put into a `ConfigMap` of at most 1 MiB. A usual
 /// configuration has some KiB.
 const CONFIG_BYTES_MAX: usize = 512 << 10;
-/// Most replicas. A larger number is taken for a typing mistake: more replicas than nodes are useless.
+/// Maximum number of replicas. A larger number is taken for a typing mistake: more replicas than nodes are useless.
 const REPLICAS_MAX: u16 = 100;
 /// The container ports in the manifests: webhook and health.
 const PORTS: (u16, u16) = (8443, 9090);

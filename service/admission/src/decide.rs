@@ -17,7 +17,7 @@ use service_registry::verdicts::{Class, Failure};
 
 /// Maximum number of bytes of an image reference in messages and annotations. No valid reference by tag is longer.
 const IMAGE_BYTES_MAX: usize = 400;
-/// Most bytes of a failure's cause in messages.
+/// Maximum number of bytes that a message shows of a failure's cause.
 const CAUSE_BYTES_MAX: usize = 600;
 /// Longest warning that kubectl shows whole (Kubernetes asks for at most 120 characters).
 const WARNING_CHARS_MAX: usize = 120;
@@ -27,7 +27,7 @@ const WARNINGS_MAX: usize = 16;
 const ENTRY_BYTES: usize = 160;
 /// Maximum number of bytes that an annotation shows of a signer or of its evidence.
 const PROOF_BYTES_MAX: usize = 300;
-/// Most images in one annotation of the audit log; further images are only counted.
+/// Maximum number of images in one annotation of the audit log; further images are only counted.
 const ANNOTATED_MAX: usize = 32;
 
 /// The kind of webhook that the API server calls: mutating or validating.

@@ -29,9 +29,9 @@ const READ_TTL: Duration = Duration::from_secs(10);
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum size of the cache of owners' images, in bytes: enough for some thousand owners.
 const KNOWN_BYTES: usize = 1 << 20;
-/// Most owners that are read for one object; usual objects have one.
+/// Maximum number of owners that are read for one object; usual objects have one.
 const OWNERS_MAX: usize = 2;
-/// Longest name of an object (Kubernetes).
+/// Longest name of an object, in bytes (Kubernetes).
 const NAME_BYTES_MAX: usize = 253;
 
 /// Kinds of accepted owners, whose controllers make objects from a template, with their API paths.

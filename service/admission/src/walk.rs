@@ -171,7 +171,7 @@ pub enum Error {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("more than {most} images in one object")]
 pub struct TooMany {
-    /// Most images that the visitor accepts.
+    /// Maximum number of images that the visitor accepts.
     pub most: usize,
 }
 

@@ -10,7 +10,7 @@ use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use tokio::time::Instant;
 
-/// Most images that an alert names; further images are only counted.
+/// Maximum number of images that an alert names; further images are only counted.
 pub const IMAGES_MAX: usize = 20;
 /// Maximum number of bytes of an image reference in an alert. No valid reference with a digest is longer.
 pub const IMAGE_BYTES_MAX: usize = 512;

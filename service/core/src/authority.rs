@@ -5,7 +5,7 @@
 use std::fmt;
 use std::net::Ipv6Addr;
 
-/// Longest host name (RFC 1035). IP addresses are shorter.
+/// Longest host name, in bytes (RFC 1035). IP addresses are shorter.
 const HOST_BYTES_MAX: usize = 253;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

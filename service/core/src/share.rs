@@ -23,7 +23,7 @@ pub const LEAST: usize = 24 << 20;
 const MOST: usize = 256 << 20;
 /// The unit in which memory for signatures is counted.
 const EVIDENCE_UNIT_BYTES: usize = 1 << 10;
-/// Least memory for answers of registries: one manifest of the largest size.
+/// Minimum memory for answers of registries, in bytes: one manifest of the largest size.
 const ANSWERS_LEAST: usize = 4 << 20;
 /// Memory that is reserved for each byte of a signature, as a fraction: its bytes, and the decoded payload of its
 /// envelope (three quarters, because of base64).

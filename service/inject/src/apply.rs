@@ -43,7 +43,7 @@ pub struct Options {
     pub reach: Reach,
     /// Node ports that should stay free.
     pub avoided_ports: Vec<u16>,
-    /// Most chunks that are sent at one time.
+    /// Maximum number of chunks that are sent at one time.
     pub parallel: usize,
     /// How long the seed may take until it serves, in addition to the time that the kubelet needs for its chunks.
     pub wait: Duration,

@@ -29,7 +29,8 @@ use service_registry::{Hosts, Registry};
 const CHUNK_BYTES: u32 = 512 << 10;
 /// Default number of chunks that are sent at one time.
 const PARALLEL: usize = 4;
-/// Most chunks that are sent at one time: each uses some megabytes of memory, and a control plane has other work.
+/// Maximum number of chunks that are sent at one time: each uses some megabytes of memory, and a control plane has
+/// other work.
 const PARALLEL_MAX: usize = 16;
 /// Default time until the seed must serve, in addition to the time that the kubelet needs for its chunks.
 const WAIT_SECONDS: u64 = 60;
@@ -137,7 +138,7 @@ pub struct ApplyArgs {
     /// A node port to leave free for the future registry. May be given several times.
     #[arg(long = "avoid-node-port", value_name = "PORT")]
     avoided_ports: Vec<u16>,
-    /// Most chunks to send at one time while the server answers promptly.
+    /// Maximum number of chunks to send at one time while the server answers promptly.
     #[arg(long, default_value_t = PARALLEL, value_parser = parallel)]
     parallel: usize,
     /// Seconds for the seed to start serving. Half a second for each chunk is added.

@@ -26,7 +26,7 @@ pub use pieces::InPayload;
 use service_registry::Image;
 pub use source::Source;
 
-/// Largest manifest read (OCI distribution specification).
+/// Largest manifest that is read, in bytes (OCI distribution specification).
 const MANIFEST_BYTES_MAX: u64 = 4 << 20;
 /// Maximum number of levels of nested image indexes.
 const DEPTH_MAX: usize = 4;

@@ -22,7 +22,7 @@ pub struct Status {
     pub findings: Vec<Finding>,
 }
 
-/// Most missing chunks that are listed.
+/// Maximum number of missing chunks that are listed.
 const MISSING_MAX: usize = 10;
 
 impl Status {

@@ -41,9 +41,10 @@ const RETRY_BASE: Duration = Duration::from_millis(100);
 const FILES_INTERVAL: Duration = Duration::from_secs(5);
 /// Time limit of the request for a registry's API version.
 const VERSION_TIME: Duration = Duration::from_secs(1);
-/// Most bytes of the answer to the request for the API version; nearly all registries answer with two letters.
+/// Maximum number of bytes of the answer to the request for the API version; nearly all registries answer with two
+/// letters.
 const VERSION_BYTES_MAX: usize = 64 << 10;
-/// Most characters of a failure's cause: enough for a host, a status and a configuration key.
+/// Maximum number of characters of a failure's cause: enough for a host, a status and a configuration key.
 const CAUSE_CHARS_MAX: usize = 400;
 
 pub struct Registry {

@@ -9,7 +9,7 @@ use service_core::authority::OneName;
 
 /// Longest image name with host, in bytes (distribution project).
 const NAME_BYTES_MAX: usize = 255;
-/// Longest tag (OCI distribution specification).
+/// Longest tag, in bytes (OCI distribution specification).
 const TAG_BYTES_MAX: usize = 128;
 /// Longest reference, in bytes: name, tag, `sha512:` with its digits, and two separators.
 const REFERENCE_BYTES_MAX: usize = NAME_BYTES_MAX + TAG_BYTES_MAX + 7 + 128 + 2;
@@ -20,7 +20,7 @@ const LEGACY_DEFAULT_HOST: &str = "index.docker.io";
 /// The prefix of full names at Docker Hub.
 const HUB: &str = "index.docker.io/";
 const OFFICIAL: &str = "library/";
-/// Most bytes of an invalid part of a reference that a message shows.
+/// Maximum number of bytes of an invalid part of a reference that a message shows.
 const SHOWN_BYTES_MAX: usize = 128;
 /// Digest algorithms that the OCI image specification registers and runtimes support, with their number of hex digits.
 const ALGORITHMS: [(&str, usize); 2] = [("sha256", 64), ("sha512", 128)];

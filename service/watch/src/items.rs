@@ -7,7 +7,7 @@ use crate::decode::LINE_BYTES_MAX;
 
 /// Largest item, in bytes: the length of the longest line of a watch, which contains the same object.
 const ITEM_BYTES_MAX: usize = LINE_BYTES_MAX;
-/// Most bytes around the items: kind, version and continue token.
+/// Maximum number of bytes around the items: kind, version and continue token.
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
 /// A buffer that grew above this size for one large item is freed afterwards.
 const KEEP_BYTES: usize = 256 << 10;

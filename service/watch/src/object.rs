@@ -12,13 +12,13 @@ use serde_json::value::RawValue;
 
 use super::source::{Form, Source};
 
-/// Most entries of `spec.network.allow`, as in `kind/manifests/package-crd.yaml`.
+/// Maximum number of entries of `spec.network.allow`, as in `kind/manifests/package-crd.yaml`.
 const ALLOW_MAX: usize = 64;
-/// Most bytes of `spec.network`: one kilobyte for each entry.
+/// Maximum size of `spec.network` in bytes: one kilobyte for each entry.
 const NETWORK_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of labels of one selector. In memory, each label costs ten times the bytes of its shortest text.
 const LABELS_MAX: usize = 32;
-/// Most characters of a message about a spec that cannot be parsed.
+/// Maximum number of characters of a message about a spec that cannot be parsed.
 const ERROR_CHARS_MAX: usize = 300;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -16,7 +16,7 @@ use super::machine::{Change, Event};
 use super::object::Kind;
 use service_core::wire::{Client, Limits, Origin, Protocol};
 
-/// Most lines in one post.
+/// Maximum number of lines in one post.
 const BATCH_LINES: usize = 500;
 /// How long a line waits for others to share its post.
 const BATCH_DELAY: Duration = Duration::from_millis(50);
@@ -24,7 +24,7 @@ const BATCH_DELAY: Duration = Duration::from_millis(50);
 const QUEUE_LINES: usize = 4096;
 /// Time limit of a post; after a timeout, the post is repeated.
 const POST_TIMEOUT: Duration = Duration::from_secs(5);
-/// Most bytes of an answer, whose content is not used.
+/// Maximum number of bytes of an answer, whose content is not used.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// Time for delivering the rest of the queue when the process ends.

@@ -46,13 +46,13 @@ pub struct Admission {
     /// Memory that all callers and registries may use together, in bytes; `None` means half of the memory that this
     /// process may use.
     pub max_held_bytes: Option<usize>,
-    /// Most reviews in work at one time; further reviews get status 429.
+    /// Maximum number of reviews in work at one time; further reviews get status 429.
     pub max_in_flight: usize,
-    /// Most reviews in work from one peer, which is a network address or a name in a client certificate.
+    /// Maximum number of reviews in work from one peer, which is a network address or a name in a client certificate.
     pub max_in_flight_per_peer: usize,
     /// Maximum number of open connections. If more clients connect, the service closes idle connections.
     pub max_connections: usize,
-    /// Most open connections of one network address.
+    /// Maximum number of open connections of one network address.
     pub max_connections_per_peer: usize,
 }
 

@@ -22,7 +22,7 @@ pub const DEFAULT: &str = "default";
 /// Maximum number of validators. Each validator is compiled and kept in memory, and people lose track of more
 /// validators.
 const VALIDATORS_MAX: usize = 100;
-/// Most trust roots of one validator, because a signature is compared with each.
+/// Maximum number of trust roots of one validator, because each signature is compared with each root.
 const ROOTS_MAX: usize = 64;
 
 /// A configured validator, which decides whether an image may run.

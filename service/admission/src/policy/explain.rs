@@ -10,7 +10,7 @@ use crate::text::printable;
 use service_registry::verdicts::Class;
 use service_registry::{Image, ReferenceError};
 
-/// Most bytes of the image's text that are shown.
+/// Maximum number of bytes of the image's text that are shown.
 const IMAGE_BYTES_MAX: usize = 600;
 
 /// The treatment of one image, with reasons. It is displayed as a few lines of text.

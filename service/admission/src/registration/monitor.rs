@@ -29,13 +29,13 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Number of rounds per interval. Each round records calls in the Lease. Only the first round checks the registration,
 /// unless there is a problem.
 const TURNS: u32 = 4;
-/// Most namespaces whose Pods are listed in one check; further namespaces follow in later checks.
+/// Maximum number of namespaces whose Pods are listed in one check; further namespaces follow in later checks.
 const NAMESPACES_A_LOOK: usize = 16;
 /// Maximum number of namespaces in which Pods are searched.
 const NAMESPACES_MAX: usize = 500;
 /// Maximum number of Pods that are read of one namespace.
 const PODS_MAX: usize = 250;
-/// Most bytes of the Lease; its metadata has some KiB.
+/// Maximum number of bytes of the Lease; its metadata has some KiB.
 const LEASE_BYTES_MAX: usize = 256 << 10;
 
 /// Why a check of the registration failed.

@@ -26,7 +26,7 @@ use super::{Answer, Approval, Question, Signer, Validator};
 use crate::config::{Form, Provider};
 use crate::text::printable;
 
-/// Most bytes of a provider's text in messages of this program.
+/// Maximum number of bytes of a provider's text in messages of this program.
 const SAID_BYTES_MAX: usize = 300;
 
 pub struct Engine {

@@ -62,7 +62,7 @@ pub enum Level {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shutdown {
-    /// Longest time between the signal and the exit.
+    /// Longest time between the signal that ends the process and its exit.
     pub drain: Duration,
 }
 

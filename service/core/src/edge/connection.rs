@@ -44,7 +44,7 @@ const IDLE_MAX: Duration = Duration::from_mins(2);
 /// review of a Pod with a few containers fits into the buffer, and so does a head by kube-apiserver, which has less
 /// than 2 KiB.
 const HTTP1_BUFFER_BYTES: usize = 32 << 10;
-/// Most streams of one HTTP/2 connection; kube-apiserver uses the same limit.
+/// Maximum number of streams of one HTTP/2 connection; kube-apiserver uses the same limit.
 const HTTP2_STREAMS_MAX: u32 = 250;
 /// Flow-control window of a stream. An ordinary review fits without a window update.
 const HTTP2_WINDOW_BYTES: u32 = 256 << 10;

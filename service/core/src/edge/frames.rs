@@ -49,7 +49,7 @@ const COST_BYTES: usize = 256;
 /// A reader of the frames of one connection.
 #[derive(Debug)]
 pub(super) struct Frames {
-    /// Most bytes of a request's encoded head.
+    /// Maximum number of bytes of a request's encoded head.
     head_max: usize,
     /// Number of bytes to skip: those of the connection preface or of the rest of a payload.
     skip: usize,

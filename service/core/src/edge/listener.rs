@@ -24,7 +24,7 @@ use super::tls::ServerTls;
 use super::way::Handler;
 use crate::logs::Throttle;
 
-/// Most connections of a listener without its own configuration, such as the health listener.
+/// Maximum number of connections of a listener without its own configuration, such as the health listener.
 const CONNECTIONS: usize = 256;
 /// During the drain, the listener accepts connections until no new connection has come for this long, because clients
 /// learn late that an endpoint is removed.

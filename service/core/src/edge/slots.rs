@@ -26,11 +26,11 @@ const LEAVING_MAX: usize = 64;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Most connections of all network addresses together.
+    /// Maximum number of connections of all network addresses together.
     pub connections: usize,
-    /// Most connections of one network address.
+    /// Maximum number of connections of one network address.
     pub connections_per_peer: usize,
-    /// Most connections of one network address that are still in the TLS handshake.
+    /// Maximum number of connections of one network address that are still in the TLS handshake.
     pub handshakes_per_peer: usize,
 }
 

@@ -6,7 +6,7 @@
 //! may come in another buffer, so the unit of the count is a frame with stored fields. Texts are skipped and not
 //! decoded. The code does no I/O.
 
-/// Most bits of a string length or index; h2 refuses larger numbers too.
+/// Maximum number of bits of a string length or index in a head; h2 refuses larger numbers too.
 const SHIFT_MAX: u32 = 28;
 
 /// A reader of a connection's heads, byte by byte.

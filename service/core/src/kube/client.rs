@@ -22,7 +22,7 @@ pub const LIST_PAGE: u32 = 500;
 const PAGE_BYTES_MAX: usize = 32 << 20;
 /// Maximum number of bytes of a Status object in the answer to a list request.
 const REFUSED_BYTES_MAX: usize = 64 << 10;
-/// Most bytes of the answer to any other request.
+/// Maximum number of bytes of the answer to a request other than a list or watch.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 /// Time limit for a page of a list. kube-apiserver gives a request 60 s.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);

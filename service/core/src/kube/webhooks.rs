@@ -14,7 +14,7 @@ const COLLECTION: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookc
 /// Maximum number of bytes of a webhook configuration. The API server allows objects of 1.5 MiB; this service's
 /// configuration has a few KiB.
 const CONFIGURATION_BYTES_MAX: usize = 1 << 20;
-/// Most certificates of a `caBundle` that are read.
+/// Maximum number of certificates of a `caBundle` that are read.
 const BUNDLE_MAX: usize = 64;
 
 #[derive(Debug, Default, Deserialize)]

@@ -16,7 +16,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::names::{self, Names};
 
-/// Most bytes of one value: enough for an error with its causes.
+/// Maximum number of bytes of one value in a log line: enough for an error with its causes.
 const VALUE_BYTES_MAX: usize = 2048;
 /// The enterprise number for documentation (RFC 5612). This project has no number of its own.
 const ENTERPRISE: &str = "longhaul@32473";

@@ -32,9 +32,9 @@ const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 /// The ALPN name of HTTP/2 (RFC 9113, section 3.2).
 pub(super) const ALPN_HTTP2: &[u8] = b"h2";
 
-/// Most addresses of one host name that are tried; usual names have a few.
+/// Maximum number of addresses of one host name that are tried; usual names have a few.
 const ADDRESSES_MAX: usize = 8;
-/// Largest head of an answer. hyper's own limit is 400 KiB for each connection.
+/// Largest head of an answer, in bytes. hyper's own limit is 400 KiB for each connection.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
 /// Time in which an answer may still arrive after the end of an HTTP/2 connection: separate tasks pass answers on.

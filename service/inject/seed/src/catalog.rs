@@ -21,9 +21,9 @@ const HEADER: &str = "longhaul-catalog 1";
 /// Largest catalog, in bytes: enough for some hundred images, and little compared with the 6 MB that the whole process
 /// uses.
 pub const CATALOG_BYTES_MAX: usize = 256 << 10;
-/// Longest repository name (distribution project).
+/// Longest repository name, in bytes (distribution project).
 const REPOSITORY_BYTES_MAX: usize = 255;
-/// Longest tag (OCI distribution specification).
+/// Longest tag, in bytes (OCI distribution specification).
 const TAG_BYTES_MAX: usize = 128;
 /// Longest media type, in bytes (RFC 6838 allows 127 on each side of the slash).
 const MEDIA_TYPE_BYTES_MAX: usize = 255;

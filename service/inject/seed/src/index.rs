@@ -23,13 +23,13 @@ use crate::digest::Digest;
 use crate::failure::Failure;
 
 const HEADER: &str = "longhaul-seed-index 1";
-/// Largest index: the size limit of a `ConfigMap`.
+/// Largest index, in bytes: the size limit of a `ConfigMap`.
 pub const INDEX_BYTES_MAX: usize = 1_048_576;
 /// Maximum number of chunks: with 81 bytes per line, they fill the largest index. A Pod that mounts as many chunks
 /// stays below etcd's limit of 1.5 MiB.
 pub const CHUNKS_MAX: usize = CHUNKS_COUNT_MAX as usize;
 const CHUNKS_COUNT_MAX: u32 = 12_000;
-/// Largest chunk: the size limit of a `ConfigMap`.
+/// Largest chunk, in bytes: the size limit of a `ConfigMap`.
 pub const CHUNK_BYTES_MAX: u32 = 1_048_576;
 /// Largest window of the decompressor, in bytes: with this window and two of the largest chunks, the seed uses less
 /// than 6 MB.
@@ -47,9 +47,9 @@ pub struct Index {
     pub run: String,
     pub payload_bytes: u64,
     pub payload_digest: Digest,
-    /// Most bytes of all unpacked files.
+    /// Maximum number of bytes of all unpacked files.
     pub unpacked_bytes: u64,
-    /// Most unpacked files.
+    /// Maximum number of unpacked files.
     pub files: u32,
     /// Bytes of window that the decompressor needs.
     pub window_bytes: u32,

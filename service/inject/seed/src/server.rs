@@ -14,8 +14,8 @@ use crate::failure::Failure;
 use crate::http::{self, Body, HEAD_BYTES_MAX, HeadError};
 use crate::signals::Signals;
 
-/// Most connections at one time; with stacks and buffers they use about a megabyte. Further connections wait in the
-/// system's queue.
+/// Maximum number of connections at one time; with stacks and buffers they use about a megabyte. Further connections
+/// wait in the system's queue.
 const CONNECTIONS_MAX: usize = 48;
 /// Stack of a connection's thread; only used pages cost memory.
 const STACK_BYTES: usize = 64 << 10;

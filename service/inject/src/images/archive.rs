@@ -17,9 +17,9 @@ use sha2::{Digest as _, Sha256};
 use super::manifest::{Descriptor, Manifest, REF_NAME};
 use super::{Blob, ImagesError, Shelf};
 
-/// Most entries of an archive; no image has so many files in its own layout.
+/// Maximum number of entries of an archive; no image has so many files in its own layout.
 const ENTRIES_MAX: usize = 100_000;
-/// Most links that are followed for one file.
+/// Maximum number of links that are followed for one file.
 const LINKS_MAX: usize = 8;
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";

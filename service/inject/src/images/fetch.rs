@@ -19,7 +19,7 @@ use service_registry::{Image, Keyring, Kind, Piece, Registry, Wanted};
 
 /// Time limit of one part of a blob, or of a manifest.
 const PIECE_TIME: Duration = Duration::from_mins(1);
-/// Most referrers of one image: a year of daily attestations.
+/// Maximum number of referrers of one image: a year of daily attestations.
 const REFERRERS_MAX: usize = 512;
 /// Maximum number of bytes of one referrer: anybody with the right to push can attach objects of any size.
 const BESIDE_BYTES_MAX: u64 = 256 << 20;

@@ -15,7 +15,7 @@ use crate::verdicts::{Class, Failure};
 use crate::wanted::Wanted;
 use service_core::wire;
 
-/// Largest manifest (OCI distribution specification: registries should accept 4 MiB).
+/// Largest manifest, in bytes (OCI distribution specification: registries should accept 4 MiB).
 const MANIFEST_BYTES_MAX: usize = 4 << 20;
 /// Media type of an answer of the referrers API.
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -23,7 +23,7 @@ const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const ANYTHING: &str = "*/*";
 /// Largest part of a blob that is requested at once.
 pub(super) const PART_BYTES_MAX: usize = 8 << 20;
-/// Most redirects of one request; more would be a loop.
+/// Maximum number of redirects of one request; more would be a loop.
 const REDIRECTS_MAX: u32 = 5;
 
 /// Sends the request and follows redirects.

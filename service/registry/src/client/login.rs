@@ -21,7 +21,7 @@ use crate::verdicts::{Class, Failure};
 use service_core::authority::Authority;
 use service_core::wire;
 
-/// Most bytes of a token service's answer; real tokens have less than 8 KiB.
+/// Maximum number of bytes of a token service's answer; real tokens have less than 8 KiB.
 const TOKEN_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of credentials of one Pod that are tried for an image: each of them costs two requests within one
 /// deadline.

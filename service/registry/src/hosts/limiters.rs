@@ -13,7 +13,7 @@ use crate::limiter::{Limiter, Limits};
 use crate::metrics::Metrics;
 use service_core::authority::OneName;
 
-/// Most limiters of registries without an entry.
+/// Maximum number of limiters of registries without an entry.
 const OTHERS_MAX: usize = 64;
 /// The metric label of registries without an entry.
 const OTHER: &str = "other";

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use service_core::share::Share;
 use service_core::wire::{Client, Limits, Origin, Protocol, Proxies, Reach};
 
-/// Most hosts with a client at one time.
+/// Maximum number of hosts with a client at one time.
 const CLIENTS_MAX: usize = 64;
 /// Maximum numbers of open requests to one host and of idle connections. A burst of a hundred images takes two round
 /// trips.

@@ -30,7 +30,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 pub const TEXT_BYTES_MAX: usize = 256 << 10;
 /// Maximum number of entries of one docker configuration or Secret; a cluster has fewer registries.
 const ENTRIES_MAX: usize = 256;
-/// Longest user name, password or token; an ECR password has some 2,400 bytes.
+/// Longest user name, password or token, in bytes; an ECR password has some 2,400.
 const SECRET_BYTES_MAX: usize = 16 << 10;
 /// The user name in `docker login` that marks the password as an identity token.
 const TOKEN_USER: &str = "<token>";

@@ -31,13 +31,14 @@ const READ_TTL: Duration = Duration::from_secs(30);
 const MISSING_TTL: Duration = Duration::from_secs(10);
 /// Time limit for reading one Secret: most of a review's time is for the registry.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
-/// Most objects that are read at one time; with [`OBJECT_BYTES_MAX`] they take 4 MiB.
+/// Maximum number of Secrets and service accounts that are read at one time; of [`OBJECT_BYTES_MAX`] each, they take 4
+/// MiB.
 const READS_MAX: usize = 8;
 /// Largest Secret or service account, in bytes: the largest docker configuration in base64, and metadata.
 const OBJECT_BYTES_MAX: usize = 2 * TEXT_BYTES_MAX;
-/// Most bytes of all cached secrets: a thousand of 4 KiB.
+/// Maximum size of the cache of Secrets in bytes: a thousand of 4 KiB.
 const KNOWN_BYTES: usize = 4 << 20;
-/// Most pull secrets of one service account that are read.
+/// Maximum number of pull secrets of one service account that are read.
 const SECRETS_MAX: usize = 16;
 /// The service account of Pods that name no service account.
 const DEFAULT_ACCOUNT: &str = "default";

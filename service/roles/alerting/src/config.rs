@@ -19,7 +19,7 @@ use crate::template;
 
 /// Default time limit of an attempt to send an alert; then the alert is sent again.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Most attempts to send an alert.
+/// Maximum number of attempts to send an alert.
 const ATTEMPTS: u64 = 3;
 /// Default limit of alerts that wait for a receiver: the alerts of some minutes in a busy cluster, with some kilobytes
 /// each.

@@ -12,9 +12,9 @@ use crate::metrics::Metrics;
 
 /// Largest file of dead letters, in bytes: some thousand alerts, which a person can read or send again.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Most bytes of alerts from full queues that are written in the background at one time; further alerts are only
-/// counted. Each alert is in memory four times while it is written: as received, as a body, as JSON values, and as
-/// text.
+/// Maximum number of bytes of alerts from full queues that are written in the background at one time; further alerts
+/// are only counted. Each alert is in memory four times while it is written: as received, as a body, as JSON values,
+/// and as text.
 const BURIALS_BYTES_MAX: usize = 512 << 10;
 
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use crate::template::{Template, shipped};
 
 /// Largest template, in bytes; each message is a copy of its template.
 const TEMPLATE_BYTES_MAX: u64 = 256 << 10;
-/// Most bytes of image names in a message: chats accept some thousand characters.
+/// Maximum number of bytes of image names in a message: chats accept some thousand characters.
 const IMAGES_BYTES_MAX: usize = 4000;
 
 pub struct Receiver {

@@ -33,8 +33,8 @@ const ATTEMPTS: u32 = 3;
 const RETRY_BASE: Duration = Duration::from_millis(200);
 /// Maximum number of open calls to the other process, all of them for reviews that wait for their alerts.
 const OPEN_MAX: usize = 64;
-/// Most bytes of alerts in one call. The JSON of a call takes as much memory again. The other process may accept a
-/// small call when it refuses a large call.
+/// Maximum number of bytes of alerts in one call. The JSON of a call takes as much memory again. The other process may
+/// accept a small call when it refuses a large call.
 const CALL_BYTES_MAX: usize = 256 << 10;
 const ANSWER_BYTES_MAX: usize = 4 << 10;
 

@@ -15,9 +15,9 @@ use crate::config::{self, Secret};
 const RETRY_BASE: Duration = Duration::from_millis(200);
 /// Longest delay between attempts that a receiver may demand.
 const RETRY_MAX: Duration = Duration::from_secs(30);
-/// Most bytes of an answer that are read; receivers answer with one word.
+/// Maximum number of bytes of an answer that are read; receivers answer with one word.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
-/// Most open requests of a receiver for which reviews wait; other receivers have one.
+/// Maximum number of open requests of a receiver for which reviews wait; other receivers have one.
 const OPEN_MAX: usize = 16;
 
 pub struct Sender {

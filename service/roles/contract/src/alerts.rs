@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use service_core::alert::Alert;
 
-/// Most alerts in one call.
+/// Maximum number of alerts in one call.
 pub const ALERTS_MAX: usize = 100;
 /// Largest body of a call, in bytes: the maximum number of alerts, each with the images of a large object.
 pub const BODY_BYTES_MAX: usize = 4 << 20;

@@ -30,7 +30,7 @@ use tokio::time::Instant;
 const MARGIN_MAX: Duration = Duration::from_millis(100);
 /// Histogram edges in seconds from a head to its answer: from a cached verdict to a registry that hangs.
 const DURATION_EDGES_S: [f64; 10] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
-/// Most bytes of a reason in a log line.
+/// Maximum number of bytes of a reason in a log line.
 const REASON_BYTES_MAX: usize = 256;
 
 /// An HTTP path that the role serves, and its method.

@@ -16,9 +16,9 @@ use crate::answer::{Breach, read};
 /// fields.
 pub const API_VERSION: &str = "externaldata.gatekeeper.sh/v1beta1";
 const API_VERSION_ALPHA: &str = "externaldata.gatekeeper.sh/v1alpha1";
-/// Largest response of a provider about one image.
+/// Largest response of a provider about one image, in bytes.
 pub const ANSWER_BYTES_MAX: usize = 256 << 10;
-/// Most keys of one request: the images of a large object.
+/// Maximum number of keys of one request: the images of a large object.
 pub const KEYS_MAX: usize = 128;
 
 /// The request with its version and kind.

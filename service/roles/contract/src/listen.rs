@@ -43,7 +43,7 @@ pub struct Listen {
     /// PEM files of revocation lists for client certificates.
     pub crl: Vec<PathBuf>,
     pub max_connections: usize,
-    /// Most calls in work at one time; further calls get status 429.
+    /// Maximum number of calls in work at one time; further calls get status 429.
     pub max_in_flight: usize,
     pub max_body_bytes: usize,
     pub timeout: Duration,

@@ -33,7 +33,7 @@ const RESTART: Duration = Duration::from_secs(5);
 /// the longest delay.
 const WAIT: Duration = Duration::from_millis(20);
 const WAIT_MAX: Duration = Duration::from_millis(250);
-/// Most idle HTTP/1.1 connections of each instance.
+/// Maximum number of idle HTTP/1.1 connections of each instance.
 const IDLE_MAX: usize = 8;
 
 /// Makes the request from an instance's base path and the remaining time.
@@ -51,7 +51,7 @@ pub struct Settings {
     pub files: Files,
     pub protocol: Protocol,
     pub open_max: usize,
-    /// Most inquiries that may wait.
+    /// Maximum number of inquiries that may wait.
     pub queue_max: usize,
     /// Time limit of an inquiry to one instance.
     pub timeout: Duration,

@@ -306,7 +306,7 @@ impl Document {
     }
 }
 
-/// Most levels of merged maps.
+/// Maximum number of levels of merged maps.
 const MERGES_MAX: usize = 16;
 
 /// The entries of a map in which each key occurs once.

@@ -32,7 +32,7 @@ const RETRY_SPREAD: f64 = 1.2;
 pub struct Packages {
     /// How packages are grouped; packages of one group are reconciled one at a time.
     pub queue: QueueKey,
-    /// Most objects that are processed at one time.
+    /// Maximum number of packages that are reconciled at one time.
     pub workers: usize,
     /// The delay before each further attempt to reconcile a package.
     pub retries: Vec<Duration>,

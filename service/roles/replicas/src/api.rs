@@ -40,7 +40,7 @@ const DRY_RUN: &str = "Dry run: nothing was changed.";
 /// After this time without a watch stream and without data, the API server counts as disconnected. Usually a second
 /// lies between two streams.
 const DISCONNECTED_AFTER: Duration = Duration::from_secs(5);
-/// Most bytes of a request id from a caller.
+/// Maximum number of bytes of a request id from a caller.
 const REQUEST_ID_BYTES_MAX: usize = 64;
 /// Retry delay for a caller that was refused because of a shared limit.
 const BUSY_RETRY: Duration = Duration::from_secs(1);

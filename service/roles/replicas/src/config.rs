@@ -57,7 +57,7 @@ pub struct Replicas {
     pub timeout: Duration,
     /// Maximum number of open connections. If more clients connect, the service closes idle connections.
     pub max_connections: usize,
-    /// Most calls in work at one time; further calls get status 429.
+    /// Maximum number of calls in work at one time; further calls get status 429.
     pub max_in_flight: usize,
 }
 
@@ -84,7 +84,7 @@ pub struct Rate {
 pub struct Bucket {
     /// Tokens that are added per second.
     pub per_second: NonZeroU32,
-    /// Most tokens in the bucket.
+    /// Maximum number of tokens in the bucket: of calls at once.
     pub burst: NonZeroU32,
 }
 

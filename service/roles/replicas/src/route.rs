@@ -10,7 +10,7 @@ use super::names::{is_label, is_subdomain};
 
 /// Prefix of every path but that of the OpenAPI description.
 pub const BASE: &str = "/api/v1";
-/// Most Deployments in one answer: about 1 MB. A cursor leads to the next page.
+/// Maximum number of Deployments in one answer: about 1 MB. A cursor leads to the next page.
 pub const LIMIT_MAX: usize = 10_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,9 +11,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::resp::{self, Reply, Wrong};
 
-/// Most commands that wait to be written.
+/// Maximum number of commands that wait to be written to Redis.
 const QUEUE_MAX: usize = 50;
-/// Most commands that are written and wait for their answers.
+/// Maximum number of commands that are written and wait for answers.
 const UNDER_WAY_MAX: usize = 256;
 /// Maximum number of bytes of one read; a read gets fewer bytes if the buffer has less free space.
 const READ_BYTES: usize = 8 << 10;

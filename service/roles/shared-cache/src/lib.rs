@@ -32,7 +32,7 @@ pub use seal::{HEAD_BYTES, Hmac, Opened, Seal};
 
 /// Maximum number of values that wait to be stored; further values are not stored.
 const WAITING_MAX: usize = 256;
-/// Largest sealed value; a verdict with eight signers has some kilobytes.
+/// Largest sealed value, in bytes; a verdict with eight signers has some kilobytes.
 pub const VALUE_BYTES_MAX: usize = 16 << 10;
 
 pub struct Cache {

@@ -20,9 +20,9 @@ const ROUTES: &[Route] = &[
     Route { method: Method::GET, path: VALIDATE },
     Route { method: Method::POST, path: EXTERNAL_DATA },
 ];
-/// Most bytes of a host, a repository or a digest; no valid reference is longer.
+/// Maximum number of bytes of a host, a repository or a digest; no valid reference is longer.
 const NAME_BYTES_MAX: usize = 512;
-/// Most credentials of an inquiry: those of a Pod for one registry.
+/// Maximum number of credentials of an inquiry: those of a Pod for one registry.
 const LOGINS_MAX: usize = 64;
 
 /// The HTTP endpoint of the role, which answers inquiries with the rulings of its judge.

@@ -15,11 +15,11 @@ use crate::time::UnixTime;
 
 /// Maximum number of log entries of one bundle; bundles of all supported versions have one entry.
 const ENTRIES_MAX: usize = 1;
-/// Most timestamps of one bundle that are checked.
+/// Maximum number of timestamps of one bundle that are checked.
 const TIMESTAMPS_MAX: usize = 4;
-/// Most certificates of a chain in a bundle.
+/// Maximum number of certificates of a chain in a bundle.
 const CHAIN_MAX: usize = 10;
-/// Most items of any list in a bundle; a longer list is refused.
+/// Maximum number of items of any list in a bundle; a longer list is refused.
 const LIST_MAX: usize = 32;
 /// The supported versions of bundles.
 const FORMS: [Form; 5] = [

@@ -22,7 +22,7 @@ const USER_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57
 /// Largest certificate, in bytes: Fulcio's certificates have 800 bytes, those of RSA authorities with many extensions
 /// 4,000.
 const CERTIFICATE_BYTES_MAX: usize = 16 << 10;
-/// Most certificates of one chain.
+/// Maximum number of certificates of one chain.
 const CHAIN_MAX: usize = 10;
 const NAMES_MAX: usize = 16;
 

@@ -20,9 +20,9 @@ pub(crate) const STATEMENT_PAYLOAD: &str = "application/vnd.in-toto+json";
 /// The `type` in a legacy payload (containers/image's simple signing, as cosign writes it).
 const PAYLOAD_TYPE: &str = "cosign container image signature";
 const STATEMENT_TYPES: [&str; 2] = ["https://in-toto.io/Statement/v1", "https://in-toto.io/Statement/v0.1"];
-/// Most subjects of one statement; a release with many images has some hundreds.
+/// Maximum number of subjects of one statement; a release with many images has some hundreds.
 const SUBJECTS_MAX: usize = 8192;
-/// Most bytes of a claim's text in a message.
+/// Maximum number of bytes of a claim's text in a message.
 const SHOWN_BYTES_MAX: usize = 128;
 
 /// The annotations that a signature states about an image.

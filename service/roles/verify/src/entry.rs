@@ -13,7 +13,7 @@ use crate::claim::{STATEMENT_PAYLOAD, shown};
 use crate::json::{self, Few};
 use crate::key::PublicKey;
 
-/// Most signatures of a log entry; one is expected.
+/// Maximum number of signatures of a log entry; one is expected.
 const SIGNATURES_MAX: usize = 16;
 /// The content that the log entry must contain.
 #[derive(Debug, Clone, Copy)]

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::claim::STATEMENT_PAYLOAD;
 use crate::json::Few;
 
-/// Most signatures of an envelope; exactly one is expected.
+/// Maximum number of signatures of an envelope; exactly one is expected.
 const SIGNATURES_MAX: usize = 16;
 
 /// An envelope as JSON, in a bundle or alone.

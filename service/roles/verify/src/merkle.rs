@@ -10,7 +10,7 @@ use crate::authority::Log;
 pub(crate) const PATH_MAX: usize = 63;
 /// Longest signed note, in bytes; usual notes have 300 bytes, and 200 more for each witness.
 const NOTE_BYTES_MAX: usize = 16 << 10;
-/// Most signatures of one note that are checked.
+/// Maximum number of signatures of one note that are checked.
 const NOTE_SIGNATURES_MAX: usize = 16;
 /// The prefix of each signature line in a note: an em dash and a space.
 const SIGNATURE_MARK: &str = "\u{2014} ";

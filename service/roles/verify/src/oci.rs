@@ -15,8 +15,8 @@ use crate::evidence::{Attestation, Bundle, Companions, Evidence, Signature};
 use crate::json::{self, Last};
 use crate::verdict::{Class, Rejected};
 
-/// Most layers of one `.sig` or `.att` manifest that are read, the newest first, because tools append. Usual manifests
-/// have a few.
+/// Maximum number of layers of one `.sig` or `.att` manifest that are read, the newest first, because tools append.
+/// Usual manifests have a few.
 pub const LAYERS_MAX: usize = 50;
 /// Maximum number of referrers of an image that are read.
 pub const REFERRERS_MAX: usize = 50;
@@ -24,9 +24,9 @@ pub const REFERRERS_MAX: usize = 50;
 const LISTED_MAX: usize = 4096;
 /// Maximum number of bytes that are kept of one manifest: about the size of fifty keyless signatures.
 pub const KEPT_BYTES_MAX: usize = 512 << 10;
-/// Most bytes of a media type or predicate type.
+/// Maximum number of bytes of a media type or predicate type.
 const TYPE_BYTES_MAX: usize = 256;
-/// Largest manifest or index, equal to the limit of registries.
+/// Largest manifest or index, in bytes: the limit of registries.
 pub const MANIFEST_BYTES_MAX: usize = 4 << 20;
 /// Largest payload of a legacy signature, in bytes: usual payloads have 250 bytes, payloads with many annotations a few
 /// thousand.
@@ -304,7 +304,7 @@ fn known_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTree
         "dev.sigstore.bundle.",
         "org.opencontainers.image.created",
     ];
-    /// Most annotations that are kept; tools write fewer.
+    /// Maximum number of annotations that are kept; tools write fewer.
     const MAX: usize = 32;
     struct Annotations;
     impl<'de> serde::de::Visitor<'de> for Annotations {

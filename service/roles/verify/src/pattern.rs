@@ -4,9 +4,9 @@ use std::fmt;
 
 use regex::{Regex, RegexBuilder};
 
-/// Longest text of a pattern. A limit is needed because longer patterns take longer to compile.
+/// Longest text of a pattern, in bytes, because longer patterns take longer to compile.
 const PATTERN_BYTES_MAX: usize = 4096;
-/// Most memory of one compiled expression: a few hundred alternatives fit.
+/// Maximum memory of one compiled expression in bytes: enough for a few hundred alternatives.
 const COMPILED_BYTES_MAX: usize = 1 << 20;
 
 /// A pattern that accepts or refuses a text. Every kind of pattern must match the whole text.

@@ -13,7 +13,7 @@ use crate::time::UnixTime;
 
 /// The extension with the signed timestamps of a certificate.
 const EXTENSION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.11129.2.4.2");
-/// Most timestamps of one certificate that are checked.
+/// Maximum number of timestamps of one certificate that are checked.
 const TIMESTAMPS_MAX: usize = 8;
 const MILLIS: u64 = 1000;
 

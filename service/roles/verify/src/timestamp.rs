@@ -26,7 +26,7 @@ const RESPONSE_BYTES_MAX: usize = 64 << 10;
 /// The status of a response that has a token (RFC 3161, section 2.4.2: `PKIStatus`).
 const GRANTED: u8 = 0;
 const GRANTED_WITH_CHANGES: u8 = 1;
-/// Most certificates of one token that are read.
+/// Maximum number of certificates of one token that are read.
 const CERTIFICATES_MAX: usize = 8;
 
 /// The time at which one of `authorities` saw `message`, as stated by `response` (a `TimeStampResp` in DER).

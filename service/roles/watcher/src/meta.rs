@@ -17,8 +17,8 @@ use sha2::{Digest as _, Sha256};
 
 /// The annotation in which `kubectl apply` stores a copy of the object; no action needs it.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// Most bytes of labels, and of annotations, that are kept for a hook about deleted objects; nearly all objects have
-/// less.
+/// Maximum number of bytes of labels, and of annotations, that are kept for a hook about deleted objects; nearly all
+/// objects have less.
 const LAST_BYTES_MAX: usize = 2 << 10;
 /// Maximum number of bytes of an object's finalizers that are kept: enough for some dozens. An object with more
 /// finalizers is read again before a change.

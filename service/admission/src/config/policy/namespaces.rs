@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::super::{Checker, Error};
 use super::pattern::matches as glob;
 
-/// Most namespaces in one list.
+/// Maximum number of namespaces in `ignore` or `validate`.
 const ENTRIES_MAX: usize = 100;
 /// Longest namespace in a list, in bytes: Kubernetes allows 63.
 const ENTRY_BYTES_MAX: usize = 63;

@@ -14,7 +14,7 @@ use super::super::{Checker, Error};
 const ALL_ROOTS: &str = "*";
 /// The trust root of rules that name no trust root.
 const DEFAULT_ROOT: &str = "default";
-/// Most annotations, attestations and fields in one rule.
+/// Maximum number of annotations, of attestations and of their fields in one rule.
 const DEMANDS_MAX: usize = 32;
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the configuration, and any may go with any")]

@@ -13,7 +13,7 @@ use service_verify::{
 use crate::config::{self, Constraint, Cosign, Root, Text};
 use crate::validator::ValidatorError;
 
-/// Largest file with keys; `trusted_root.json` of the public instance has 7 KiB.
+/// Largest file with keys, in bytes; `trusted_root.json` of the public instance has 7 KiB.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// The name of the authority that a `trusted_root.json` defines.
 const TRUSTED_ROOT: &str = "trustedRootFile";

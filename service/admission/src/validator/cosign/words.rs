@@ -10,7 +10,7 @@ use service_registry::verdicts::{Class, Failure};
 
 /// Maximum number of objects that a denial describes; further objects are only counted.
 const REJECTED_SAID_MAX: usize = 3;
-/// Most trust roots that a denial names.
+/// Maximum number of trust roots that a denial names.
 const ROOTS_SAID_MAX: usize = 5;
 /// Maximum number of characters that a denial shows of the cause for one object.
 const CAUSE_CHARS_MAX: usize = 160;

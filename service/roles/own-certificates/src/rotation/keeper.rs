@@ -21,7 +21,7 @@ use service_core::kube::{self, Client, Write};
 use service_watch::config::Lease;
 use service_watch::{Backoff, Elector};
 
-/// Most bytes of a Secret in an answer; a Secret has at most 1 MiB.
+/// Maximum number of bytes of a Secret in an answer; a Secret has at most 1 MiB.
 pub(super) const SECRET_BYTES_MAX: usize = 2 << 20;
 /// Time limit of a request; after a timeout, the request is repeated.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);

@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 use service_watch::Status;
 
 const READY: &str = "Ready";
-/// Most characters of a message in a status or an event; Kubernetes limits the note of an event to 1024 bytes.
+/// Maximum number of characters of a message in a status or an event; Kubernetes limits the note of an event to 1024
+/// bytes.
 const MESSAGE_CHARS_MAX: usize = 400;
 
 #[derive(Debug, Default)]
