@@ -28,7 +28,6 @@ use service_registry::{Keyring, Reference};
 
 const DIGEST: &str = "sha256:3f1c8e2b9a7d5c4e6f0a1b2c3d4e5f60718293a4b5c6d7e8f9a0b1c2d3e4f506";
 
-/// A registry that has every image.
 struct Everything;
 
 impl Source for Everything {

@@ -36,7 +36,6 @@ pub use validators::{
 
 pub const KINDS: &[Kind] = &[kind::<Admission>(), kind::<Resolve>(), kind::<Images>(), kind::<Kubernetes>()];
 
-/// All configuration sections that admission reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// The webhook listener; `None` if this process has none.

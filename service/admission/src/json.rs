@@ -53,7 +53,6 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The start of the next token.
     pub fn position(&mut self) -> usize {
         self.peek();
         self.at

@@ -48,7 +48,6 @@ pub struct Metrics {
     requests: Family<CodeLabel, Counter>,
     /// Seconds from the head of a request to its answer.
     pub duration: Histogram,
-    /// Number of reviews in work.
     pub in_flight: Gauge,
     /// Images whose digest was in the cache.
     pub cache_hits: Counter,

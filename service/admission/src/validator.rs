@@ -63,7 +63,6 @@ pub trait Validator: Send + Sync + 'static {
     fn relevant(&self, host: &str, repository: &str, keyring: &Keyring) -> Keyring;
 }
 
-/// The validators of the policy's rules.
 #[derive(Default)]
 pub struct Validators {
     of_rules: Vec<Option<Arc<dyn Validator>>>,

@@ -200,7 +200,6 @@ fn nearest(field: &str, expected: &[&str]) -> String {
     }
 }
 
-/// Checks the values of one file.
 #[derive(Debug, Clone, Copy)]
 pub struct Checker<'a> {
     pub path: &'a Path,

@@ -91,7 +91,6 @@ pub enum AddressError {
     /// The system's trusted authorities cannot be used.
     #[error(transparent)]
     System(TlsError),
-    /// A proxy variable of the environment is invalid.
     #[error(transparent)]
     Proxy(#[from] ProxyError),
 }
@@ -109,7 +108,6 @@ pub enum Error {
     /// The host's address is internal, and an untrusted party named the host.
     #[error("{authority} is at an internal address")]
     Inside { authority: String },
-    /// The proxy refused to open a tunnel.
     #[error("the proxy answered {status} when asked for {authority}")]
     Proxy { authority: String, status: http::StatusCode },
     /// No memory is free, because other answers that are being read use all memory for answers.

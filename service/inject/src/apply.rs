@@ -33,7 +33,6 @@ const PORT_WAIT: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub struct Options {
-    /// The seed's program.
     pub binary: Vec<u8>,
     /// The demands on the seed's node. The node's architecture must be that of the program.
     pub needs: Needs,

@@ -81,7 +81,6 @@ struct ListMetadata {
 /// The API server client of one injection.
 pub struct Cluster {
     pub client: Client,
-    /// Names of the injection's objects.
     pub names: Names,
 }
 

@@ -33,7 +33,6 @@ const DEPTH_MAX: usize = 4;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ImagesError {
-    /// The text is not a valid source.
     #[error("`{text}`: {what}")]
     Source {
         text: String,

@@ -14,7 +14,6 @@ use super::place::Taint;
 
 /// The field manager under which the objects are applied (server-side apply).
 pub const FIELD_MANAGER: &str = "longhaul-inject";
-/// The port of the seed's server.
 pub const PORT: u16 = 5000;
 /// The label with the run to which an object belongs.
 pub const RUN_LABEL: &str = "longhaul.dev/run";
@@ -48,7 +47,6 @@ pub struct Owner {
     pub uid: String,
 }
 
-/// How clients reach the seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Reach {
     /// Through a node port, which container runtimes need.

@@ -54,7 +54,6 @@ pub enum PayloadError {
     /// The payload exceeds a limit of the seed.
     #[error("{what} of {most} is exceeded: take fewer images")]
     Bound {
-        /// The name of the exceeded limit.
         what: &'static str,
         most: usize,
     },
@@ -218,7 +217,6 @@ struct Cutter<W> {
     chunk_bytes: u32,
     whole: Sha256,
     current: Sha256,
-    /// Bytes in the current chunk.
     at: u32,
     chunks: Vec<Chunk>,
 }

@@ -38,7 +38,6 @@ impl Progress {
         self.left_bytes = self.left_bytes.saturating_sub(bytes);
     }
 
-    /// Counts a chunk that was sent.
     pub fn sent(&mut self, bytes: u64) {
         self.found(bytes);
         self.sent_bytes += bytes;

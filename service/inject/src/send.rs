@@ -28,7 +28,6 @@ const READS: usize = 4;
 /// Maximum number of times that one chunk is deleted and sent again because an existing `ConfigMap` is immutable.
 const REPLACED_MAX: u32 = 3;
 
-/// The existing objects of an injection.
 #[derive(Debug, Default)]
 pub struct Census {
     /// Positions of chunks of this run whose annotation has the right digest.
@@ -41,10 +40,8 @@ pub struct Census {
 
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Sent {
-    /// The number of chunks that were sent.
     pub chunks: usize,
     pub request_bytes: u64,
-    /// The number of temporary refusals.
     pub refusals: u64,
     /// The number of requests, including refused requests.
     pub requests: u64,
@@ -121,7 +118,6 @@ fn held(object: &Value, key: &str) -> Option<Digest> {
     base64_simd::STANDARD.decode_to_vec(text).ok().map(|bytes| Digest::of(&bytes))
 }
 
-/// The result of an attempt to send a chunk.
 struct Tried {
     place: usize,
     latency: Duration,

@@ -36,7 +36,6 @@ pub fn is_ready(pod: &Value) -> bool {
     conditions.into_iter().any(|one| one["type"] == "Ready" && one["status"] == "True")
 }
 
-/// Reads all objects of the injection.
 pub async fn status(cluster: &Cluster) -> Result<Status, Error> {
     let names = &cluster.names;
     let object = cluster.read(&names.path("configmaps", &names.index())).await?;

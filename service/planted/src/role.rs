@@ -50,7 +50,6 @@ impl Planted {
         self.role.about().sections.contains(&kind::<Watch>())
     }
 
-    /// The configuration, changed by the bug.
     fn config(&self, config: &Config) -> Config {
         let mut config = config.clone();
         if let (Bug::HoldsEverything, Some(admission)) = (self.bug, config.find_mut::<Admission>()) {

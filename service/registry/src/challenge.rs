@@ -23,7 +23,6 @@ pub enum Challenge {
         realm: String,
         service: Option<String>,
     },
-    /// User name and password.
     Basic,
 }
 

@@ -49,7 +49,6 @@ struct Entry {
     locked: Locked,
 }
 
-/// Why a file is not a lock file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The file is not YAML, or has other keys.

@@ -48,7 +48,6 @@ pub struct Reference {
     pub tag: String,
 }
 
-/// Why a text is not a reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
     #[error("an image reference has at most {REFERENCE_BYTES_MAX} bytes")]

@@ -38,7 +38,6 @@ const PODS_MAX: usize = 250;
 /// Maximum number of bytes of the Lease; its metadata has some KiB.
 const LEASE_BYTES_MAX: usize = 256 << 10;
 
-/// Why a check of the registration failed.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("{what}: {source}")]

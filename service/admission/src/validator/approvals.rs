@@ -29,7 +29,6 @@ use service_registry::verdicts::{Cache, Class, Failure, Flights, Joined};
 const LONGEST: Duration = Duration::from_secs(30);
 /// Histogram edges in seconds for finding and checking signatures: from a near registry to one that hangs.
 const DURATION_EDGES_S: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
-/// The message about a panic in a validator.
 const DEFECT: &str = "a validator panicked, which is a defect of this service: see its log";
 
 /// The label of the verdict counter: `verified` or a failure class.

@@ -28,7 +28,6 @@ pub enum Error {
     #[error("`{text}` has the unknown unit `{unit}`: use one of {known}")]
     UnknownUnit {
         text: String,
-        /// The text that was read as the unit.
         unit: String,
         known: &'static str,
     },

@@ -61,7 +61,6 @@ const HTTP2_PING: Duration = Duration::from_secs(30);
 /// Time in which a connection without calls must close if it has to make room for a new connection.
 const GOODBYE_MAX: Duration = Duration::from_secs(1);
 
-/// State that all connections of a listener share.
 pub(super) struct Shared {
     pub handler: Handler,
     pub tls: Option<Arc<ServerTls>>,

@@ -46,7 +46,6 @@ const KEPT_HEADS_MAX: u32 = 2 * KEPT_HEADS;
 /// A frame outside requests counts as one more frame for each such number of its bytes.
 const COST_BYTES: usize = 256;
 
-/// A reader of the frames of one connection.
 #[derive(Debug)]
 pub(super) struct Frames {
     /// Maximum number of bytes of a request's encoded head.
@@ -84,7 +83,6 @@ struct Beside {
 /// The result of reading some bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// A request became complete.
     pub is_whole: bool,
     /// The client stores too many values in HPACK's table, so the connection should get a GOAWAY.
     pub is_greedy: bool,

@@ -10,7 +10,6 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::health::Probe;
 
-/// Interval of the runtime's heartbeat.
 const BEAT: Duration = Duration::from_secs(1);
 /// A loop renews its heartbeat each second. After this time without renewal it counts as stuck; kubelet asks every 10
 /// s.

@@ -203,7 +203,6 @@ impl Drop for Open {
     }
 }
 
-/// Ready when the listener may end.
 async fn end(mut phase: watch::Receiver<Phase>, lame_duck_ends: Option<Instant>, empty: bool) {
     let closing = phase.wait_for(|phase| *phase >= Phase::Closing);
     match lame_duck_ends {

@@ -120,7 +120,6 @@ impl ListenerMetrics {
         &self.all.room
     }
 
-    /// Counts a call that the memory limit refused.
     pub(super) fn call_refused(&self, reason: NoRoom) {
         self.all.calls_refused.get_or_create(&self.by(reason.name())).inc();
     }

@@ -219,7 +219,6 @@ impl Slot {
         self.state.since_ns.store(self.slots.now_ns(), Ordering::Relaxed);
     }
 
-    /// The counter of this connection's calls.
     pub fn calls(&self) -> Calls {
         Calls { slots: Arc::clone(&self.slots), state: Arc::clone(&self.state) }
     }

@@ -37,7 +37,6 @@ const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
 pub enum CertificateError {
     #[error("{}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
-    /// The content of a file is not valid.
     #[error("{}: {source}", path.display())]
     Content { path: PathBuf, source: TlsError },
     /// Key and certificate do not belong together.
@@ -81,11 +80,9 @@ pub struct Files {
     pub client_names: Vec<String>,
     /// PEM files of lists of revoked certificates.
     pub revoked: Vec<PathBuf>,
-    /// Additional rules of a strict listener.
     pub rules: Rules,
 }
 
-/// Additional rules of a strict listener.
 #[derive(Debug, Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a demand of its own")]
 pub struct Rules {

@@ -38,7 +38,6 @@ const MESSAGE_CHARS_MAX: usize = 300;
 /// Maximum number of writes and lists at one time: one for each worker of the reconciler, and some more.
 const LIMITS: Limits = Limits { open_max: 64, idle_max: 16 };
 
-/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]

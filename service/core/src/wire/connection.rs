@@ -62,7 +62,6 @@ pub(super) struct Http2 {
     driver: Driver,
 }
 
-/// The task that reads and writes a connection.
 struct Driver {
     /// Cancelled at the end of the connection.
     ended: CancellationToken,

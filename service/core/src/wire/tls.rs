@@ -38,10 +38,8 @@ pub struct Identity {
 
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// The text has no valid certificate.
     #[error("no certificate: {0}")]
     Certificate(String),
-    /// The text has no valid revocation list.
     #[error("no revocation list: {0}")]
     RevocationList(String),
     /// The text has no valid private key.

@@ -36,7 +36,6 @@ pub struct Catalog {
     pub repositories: BTreeMap<String, Repository>,
 }
 
-/// The size and media type of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     pub bytes: u64,

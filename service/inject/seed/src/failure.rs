@@ -24,7 +24,6 @@ pub enum Failure {
     #[error("the index has the digest {found}, and {expected} was announced")]
     IndexDigest {
         expected: Digest,
-        /// The digest of the index's file.
         found: Digest,
     },
     #[error("index: line {line}: {what}")]
@@ -44,7 +43,6 @@ pub enum Failure {
     /// All chunks are valid, but the digest of the whole payload is wrong.
     #[error("the payload has the digest {found}, and the index says {expected}")]
     Whole {
-        /// The digest in the index.
         expected: Digest,
         /// The digest of all chunks in order.
         found: Digest,
@@ -56,10 +54,8 @@ pub enum Failure {
         line: usize,
         what: &'static str,
     },
-    /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
-    /// The system refused another operation.
     #[error("{what}: {source}")]
     System { what: String, source: io::Error },
 }
@@ -71,15 +67,12 @@ pub enum Wrong {
     /// The chunk has fewer bytes than the index states.
     #[error("truncated: {found} of {expected} bytes")]
     Truncated {
-        /// The size in the index.
         expected: u32,
-        /// The size of the file.
         found: u64,
     },
     /// The chunk has more bytes than the index states.
     #[error("too long: more than {expected} bytes")]
     TooLong {
-        /// The size in the index.
         expected: u32,
     },
     /// The file has the bytes of another chunk, and the other chunk's file has the bytes of this chunk.
@@ -91,9 +84,7 @@ pub enum Wrong {
     /// The bytes do not match the index.
     #[error("corrupt: its digest is {found}, and the index says {expected}")]
     Corrupt {
-        /// The digest in the index.
         expected: Digest,
-        /// The digest of the file.
         found: Digest,
     },
 }

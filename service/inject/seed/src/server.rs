@@ -32,7 +32,6 @@ const WRITE_TIME: Duration = Duration::from_secs(30);
 /// Time limit for open answers after the signal: half of the default grace period of a Pod.
 const DRAIN: Duration = Duration::from_secs(15);
 
-/// State that all connections share.
 struct Shared {
     store: Store,
     state: Mutex<State>,

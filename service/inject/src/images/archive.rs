@@ -49,7 +49,6 @@ struct Saved {
 }
 
 impl Archive {
-    /// Reads the archive's entries.
     pub fn open(path: &Path) -> Result<Self, ImagesError> {
         let files = Files::scan(path)?;
         if let Some(index) = files.blob("index.json") {

@@ -91,7 +91,6 @@ pub enum KeyringError {
 struct Pattern {
     host: Vec<String>,
     port: Option<u16>,
-    /// The path prefix: empty, or with a leading `/`.
     path: String,
 }
 

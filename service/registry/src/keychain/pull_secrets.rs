@@ -64,7 +64,6 @@ enum Known {
     Missing(Why),
 }
 
-/// Why expected credentials are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 enum Why {
     #[error("is not there")]

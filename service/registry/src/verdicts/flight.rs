@@ -20,7 +20,6 @@ struct Entry<V: Clone> {
     silence: Arc<Silence>,
 }
 
-/// A lookup that a caller has joined.
 pub struct Joined<V: Clone> {
     pub flight: Shared<BoxFuture<'static, V>>,
     /// Whether this caller started the lookup.

@@ -12,7 +12,6 @@ use tokio::time::Instant;
 /// Number of bytes of a group of equal alerts besides its last alert: key, map entry and free space in the map.
 const BURST_BYTES: usize = 160;
 
-/// The recent groups of equal alerts.
 #[derive(Debug)]
 pub struct Collapse {
     window: Duration,

@@ -36,7 +36,6 @@ pub struct Remote {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provider {
     pub way: Way,
-    /// The form of the provider's answers.
     pub form: Form,
     /// Longest time for which an answer is reused.
     pub ttl: Duration,

@@ -64,7 +64,6 @@ enum Location {
 
 /// Why an object is not a signature.
 enum Missed {
-    /// The object has an invalid format.
     Broken(String),
     /// The object could not be read.
     Unread(String, Failure),

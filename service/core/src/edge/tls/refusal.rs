@@ -21,13 +21,11 @@ pub enum Refusal {
     /// The certificate's extended key usage excludes clients.
     Purpose,
     ListExpired,
-    /// A required revocation list is missing.
     NoList,
     /// The certificate's period of validity is longer than allowed.
     LongLived,
     /// None of the certificate's names is accepted.
     Name,
-    /// Any other error of rustls.
     Other,
 }
 
