@@ -1,6 +1,6 @@
 //! A running process: its roles, their start, and their end.
 //!
-//! This module owns every task. It knows roles only through their interface.
+//! This module owns every task. The module knows roles only through their interface.
 
 mod followed;
 mod reload;

@@ -1,7 +1,7 @@
 //! The configuration of admission: listener, policy and validators.
 //!
-//! This module owns the keys of these sections, with defaults and reasons. It opens files with policies; the code that
-//! uses certificates and keys opens those files.
+//! This module owns the keys of these sections, with defaults and reasons. The module opens files with policies; the
+//! code that uses certificates and keys opens those files.
 
 mod admission;
 mod documents;

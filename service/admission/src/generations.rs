@@ -31,8 +31,8 @@ use crate::validator::{Approvals, Memory, Metrics as ValidationMetrics, Validato
 pub struct Generations {
     current: Arc<Current>,
     client: Client,
-    /// Cached verdicts of validators. They survive a new configuration, because each is valid only for its rule and
-    /// keys.
+    /// Cached verdicts of validators. The verdicts survive a new configuration, because each is valid only for its rule
+    /// and keys.
     approvals: Arc<Approvals>,
     memory: Memory,
     /// The memory that outsiders may use.

@@ -1,4 +1,5 @@
-//! A cursor over JSON text. It skips values that are not read by searching for quotes and brackets, 64 bytes at a time.
+//! A cursor over JSON text. The cursor skips values that are not read by searching for quotes and brackets, 64 bytes at
+//! a time.
 //!
 //! Values that are read, and the keys before them, must follow the JSON grammar. Skipped values need only closed
 //! strings and balanced brackets: the API server has parsed and written them (decision 022). The code does not recurse,

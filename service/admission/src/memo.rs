@@ -1,6 +1,6 @@
 //! A cache of the treatment of each image text, because reviews contain the same images again and again.
 //!
-//! One policy always gives the same treatment for a text, so entries never become stale. Their number and size are
+//! One policy always gives the same treatment for a text, so entries never become stale. Number and size of entries are
 //! limited.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! The metrics of admission. Their labels have closed lists of values.
+//! The metrics of admission, whose labels have closed lists of values.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The JSON patch: one `replace` for each image, which keeps the user's text and adds the digest.
 //!
-//! If a patched object is reviewed again, nothing changes, because a pinned image is not changed. This module also
-//! knows which fields an update may change: if a patch changed an immutable field, the API server would refuse the
+//! If a patched object is reviewed again, nothing changes, because a pinned image is not changed. The module `patch`
+//! also knows which fields an update may change: if a patch changed an immutable field, the API server would refuse the
 //! user's request.
 
 use super::review::Ask;

@@ -158,8 +158,8 @@ impl Pipeline {
         Decision::Allow { patch: None, notes: Notes::exempt(reason) }
     }
 
-    /// The images to judge (all of a new object, the changed ones of a stored one), and the service accounts and
-    /// Secrets for pulling them.
+    /// The images to judge (all images of a new object, changed images of a stored object), and the service accounts
+    /// and Secrets for pulling them.
     fn sites<'a>(&self, ask: &'a Ask<'_>, stored: Option<&Stored>) -> Result<Sites<'a>, walk::Error> {
         if let Some(known) = &ask.sites {
             return Ok((known.into(), Cow::Borrowed(&ask.pullers)));

@@ -36,7 +36,7 @@ pub struct Policy {
 /// The displayed name of [`RuleName::BuiltIn`].
 pub const BUILT_IN: &str = "built-in";
 
-/// The rule that applies to an image. It is displayed as the path of a configuration key.
+/// The rule that applies to an image. The rule is displayed as the path of a configuration key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleName {
     /// An entry of `resolve.skipPrefixes`.
@@ -234,8 +234,8 @@ impl Policy {
     }
 
     /// The action on `failure` for an image under `rule`. If signatures are demanded and the registry's breaker is
-    /// open, the action is always a refusal, even if the rule admits images of unavailable registries. Otherwise an
-    /// attacker that makes the registry fail could choose the images that run.
+    /// open, the action is always a refusal, even if the rule admits images of unavailable registries. If the rule
+    /// decided, an attacker that makes the registry fail could choose the images that run.
     pub fn action_on(&self, rule: RuleName, failure: &Failure) -> Action {
         if failure.unasked && self.verifies(rule) {
             return Action::Deny;
@@ -248,8 +248,8 @@ impl Policy {
         self.action(RuleName::BuiltIn, Class::Internal)
     }
 
-    /// Explains the treatment of `image` in `namespace`: reference, rule and reason, mode, and actions by class. It
-    /// sends no request and never fails.
+    /// Explains the treatment of `image` in `namespace`: reference, rule and reason, mode, and actions by class. The
+    /// function sends no request and never fails.
     pub fn explain(&self, image: &str, namespace: Option<&str>) -> Explanation {
         explain::explain(self, image, namespace)
     }

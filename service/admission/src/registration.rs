@@ -2,8 +2,8 @@
 //! cluster.
 //!
 //! This module reads the webhook's registration from the API server and searches for Pods that were created without a
-//! review. This module only reports problems. It does not make the replica unready, because an unready replica gets no
-//! more calls.
+//! review. This module only reports problems. A problem does not make the replica unready, because an unready replica
+//! would not get more calls.
 
 mod calls;
 mod judge;

@@ -48,7 +48,7 @@ pub struct Ask<'a> {
     /// The object's namespace, for the log.
     #[serde(borrow, default)]
     pub namespace: Option<Cow<'a, str>>,
-    /// The object's name, for the log. It is empty if the API server has not generated the name yet.
+    /// The object's name, for the log. The name is empty if the API server has not generated it yet.
     #[serde(borrow, default)]
     pub name: Option<Cow<'a, str>>,
     /// `status`, `scale`, `ephemeralcontainers` …
@@ -71,7 +71,7 @@ pub struct Ask<'a> {
     pub pullers: Pullers,
 }
 
-/// The kind of an object. Its version affects no decision.
+/// The kind of an object, without its version, which affects no decision.
 #[derive(Deserialize)]
 pub struct Kind<'a> {
     /// The API group, empty for the core.

@@ -197,7 +197,8 @@ impl Running for Tasks {
         .boxed()
     }
 
-    /// Lets another replica make certificates from now on. This replica still reads the certificates and still answers.
+    /// Lets another replica make certificates from now on. The replica itself still reads the certificates and still
+    /// answers.
     fn leave(&mut self) -> BoxFuture<'_, ()> {
         if let Some(upkeep) = &self.0 {
             upkeep.resign();

@@ -62,7 +62,7 @@ enum Field {
     Root,
     Metadata,
     DeletionTimestamp,
-    /// `spec` of the object: a Pod's own spec, or one that contains a template.
+    /// `spec` of the object: a Pod's own spec, or a spec that contains a template.
     ObjectSpec,
     /// `jobTemplate` of a `CronJob`.
     JobTemplate,

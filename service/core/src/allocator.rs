@@ -26,9 +26,9 @@ mod jemalloc {
     use super::Heap;
     use crate::logs::names;
 
-    /// The allocator, which must return memory after bursts of connections. It is set in this crate and not in the
-    /// programs, because every allocation passes through this code, and this crate is compiled with more optimization
-    /// (decision 023).
+    /// The allocator, which must return memory after bursts of connections. The allocator is set in this crate and not
+    /// in the programs, because every allocation passes through this code, and this crate is compiled with more
+    /// optimization (decision 023).
     #[global_allocator]
     static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

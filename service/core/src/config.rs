@@ -157,7 +157,7 @@ impl Config {
     }
 }
 
-/// Whether a configuration file has no content. Such a file gives all defaults, although the parser reports a missing
+/// Whether a configuration file has no content. An empty file gives all defaults, although the parser reports a missing
 /// document.
 pub fn is_empty(text: &str) -> bool {
     text.lines().all(|line| line.trim().is_empty() || line.trim().starts_with('#'))

@@ -89,9 +89,9 @@ impl Share {
         Self::of(configured.unwrap_or_else(found))
     }
 
-    /// Memory for calls from other processes of the service, whose bodies are no reviews. This memory is additional to
-    /// the share, and a quarter of the share of such a process. It is enough for the largest call together with half of
-    /// another large call.
+    /// Memory for calls from other processes of the service, whose bodies are no reviews. The memory for calls is
+    /// additional to the share, and a quarter of the share. The largest call fits together with half of another large
+    /// call.
     pub fn of_calls() -> Arc<ReviewMemory> {
         ReviewMemory::new(Self::found(None).bytes / 4)
     }

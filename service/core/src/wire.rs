@@ -1,7 +1,7 @@
 //! HTTP requests to one server over pooled connections, each with a deadline and a size limit.
 //!
-//! This module owns outgoing connections, TLS, pooling and limits. It knows nothing of registries or Kubernetes. It
-//! never follows redirects and never retries an answered request; callers decide that.
+//! This module owns outgoing connections, TLS, pooling and limits. The module knows nothing of registries or
+//! Kubernetes. Redirects and repetitions of answered requests are left to callers.
 
 mod connection;
 mod proxy;
@@ -134,7 +134,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the server's certificate was refused. Then the configuration is wrong; the server is reachable.
+    /// Whether the server's certificate was refused. In this case, the configuration is wrong, but the server is
+    /// reachable.
     pub fn is_certificate(&self) -> bool {
         let Self::Tls { source, .. } = self else { return false };
         let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
@@ -227,8 +228,8 @@ impl Client {
         }
     }
 
-    /// A client for the host of `uri` over HTTP/1.1, with the environment's proxy, and the path of `uri`. It trusts the
-    /// authorities of `ca_file`, else those of the system.
+    /// A client for the host of `uri` over HTTP/1.1, with the environment's proxy, and the path of `uri`. The client
+    /// trusts the authorities of `ca_file`, else those of the system.
     pub fn of_address(uri: &Uri, ca_file: Option<&Path>, limits: Limits) -> Result<(Self, String), AddressError> {
         let is_tls = uri.scheme_str() == Some("https");
         let read = |path: &Path| std::fs::read(path).map_err(|source| AddressError::Read { path: path.into(), source });
@@ -499,8 +500,8 @@ impl PooledConnection<'_> {
 }
 
 impl Stream {
-    /// The next piece of the body, never empty; `None` at the end. This function has no time limit; the caller must set
-    /// one.
+    /// The next piece of the body, never empty; `None` at the end. The caller must set a time limit, because this
+    /// function has none.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         while let Some(frame) = self.body.frame().await {
             // HTTP/2 ends many streams with an empty DATA frame; it carries no data and is no sign of life.

@@ -83,7 +83,8 @@ impl Blob {
         Self { bytes: bytes.len() as u64, place: Storage::Memory(bytes) }
     }
 
-    /// A reader of the blob's bytes. It returns fewer bytes than the blob's size only if the file was truncated.
+    /// A reader of the blob's bytes. The reader returns fewer bytes than the blob's size only if the file was
+    /// truncated.
     pub fn reader(&self) -> Result<Box<dyn Read + '_>, ImagesError> {
         match &self.place {
             Storage::Memory(bytes) => Ok(Box::new(Cursor::new(bytes))),

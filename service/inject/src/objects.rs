@@ -25,7 +25,7 @@ const MANAGED_LABEL: &str = "app.kubernetes.io/managed-by";
 const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
 pub const INDEX_KEY: &str = "index";
 pub const BINARY_KEY: &str = "longhaul-seed";
-/// The user id of the seed. It is accepted by clusters with `RunAsAny` and by clusters that forbid root.
+/// The user id of the seed. Clusters with `RunAsAny` and clusters that forbid root accept this user id.
 const USER: u32 = 65_532;
 /// Grace period of the seed's Pod; the seed finishes open answers within fifteen seconds.
 const GRACE_SECONDS: u32 = 20;
@@ -168,7 +168,7 @@ impl Names {
         })
     }
 
-    /// The seed's Pod. It has no rights, no token, and only one writable folder.
+    /// The seed's Pod. The Pod has no rights, no token, and only one writable folder.
     pub fn pod_object(&self, index: &Index, run: &Run, owner: &Owner) -> Value {
         let digest = Digest::of(index.to_text().as_bytes()).to_string();
         let groups = index.chunks.chunks(index.group as usize);
@@ -255,7 +255,7 @@ impl Names {
     }
 }
 
-/// A `ConfigMap` with bytes. Its JSON is written by hand, because a JSON library would copy the bytes twice more. The
+/// A `ConfigMap` with bytes. The JSON is written by hand, because a JSON library would copy the bytes twice more. The
 /// `ConfigMap` is immutable, so that the kubelet need not watch it and nobody changes it by mistake.
 fn carrying(metadata: &Value, key: &str, bytes: &[u8]) -> Bytes {
     let encoding = base64_simd::STANDARD;

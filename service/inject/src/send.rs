@@ -1,4 +1,4 @@
-//! The transfer of chunks: finds existing chunks and sends missing ones.
+//! The transfer of chunks: finds existing chunks and sends missing chunks.
 //!
 //! This module owns the tasks of one transfer. Only as many chunks are in memory as `pace` allows to send at one time.
 //! All state of a transfer is in the cluster, so an interrupted transfer continues where it stopped.

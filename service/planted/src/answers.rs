@@ -1,6 +1,6 @@
 //! Planted bugs that change the answers of reviews or make reviews more expensive.
 //!
-//! The code gets only the answers for callers. It reads the reason of a denial from the message.
+//! The code gets only the answers for callers. The reason of a denial is read from the message.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! An API server between a role and the real one. It forwards requests and answers, and falsifies one kind of them.
+//! An API server between a role and the real one. The relay forwards requests and answers, and falsifies one kind of
+//! them.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

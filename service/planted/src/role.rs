@@ -82,7 +82,7 @@ impl Planted {
         Some(Arc::clone(self.alerts.get_or_init(|| Spoilt::before(alerts, self.bug))) as _)
     }
 
-    /// The shared cache, changed by the bug. It opens one more connection, whose metrics are not served.
+    /// The shared cache, changed by the bug. The changed cache opens one more connection, whose metrics are not served.
     fn known(&self, config: &Config, known: Option<Arc<dyn Knowledge>>) -> anyhow::Result<Option<Arc<dyn Knowledge>>> {
         match (self.bug, config.find::<SharedCache>()) {
             (Bug::BelievesRedis, Some(settings)) => Ok(Some(believes::cache(settings)?)),

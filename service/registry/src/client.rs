@@ -1,5 +1,5 @@
-//! The registry client: looks up the digest of a tag by HEAD, then by GET, and fetches signatures. It repeats failed
-//! requests a few times, always within the deadline.
+//! The registry client: looks up the digest of a tag by HEAD, then by GET, and fetches signatures. The client repeats
+//! failed requests a few times, always within the deadline.
 //!
 //! The digest of a multi-arch tag is the digest of its index, never of a platform manifest. Answers of registries are
 //! not trusted: numbers saturate, redirects are limited, and error messages contain class, host and status but no text

@@ -1,8 +1,8 @@
 //! The registries that the client may contact: address, trust and credentials of each host.
 //!
-//! This module owns one pooled client for each host, made at first use and limited in number. It also owns the rules
-//! for other hosts that a registry names: the permitted addresses of such a host, and whether it gets the registry's
-//! credentials. Rotated authorities and passwords take effect without a restart.
+//! This module owns one pooled client for each host, made at first use and limited in number. The module also owns the
+//! rules for other hosts that a registry names: the permitted addresses of such a host, and whether it gets the
+//! registry's credentials. Rotated authorities and passwords take effect without a restart.
 
 mod files;
 mod limiters;
@@ -56,7 +56,8 @@ pub struct Hosts {
     entries: BTreeMap<OneName, Entry>,
     docker_config: Option<DockerConfig>,
     lock: Option<LockFile>,
-    /// TLS settings with the system's authorities. They are made at first use, because they cost more than a megabyte.
+    /// TLS settings with the system's authorities. The settings are made at first use, because they cost more than a
+    /// megabyte.
     system_tls: OnceLock<Arc<ClientConfig>>,
     pool: Pool,
     limiters: Limiters,

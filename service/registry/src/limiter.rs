@@ -20,8 +20,8 @@ pub const BREAK_AFTER: u32 = 10;
 /// Time for which the breaker stays open: about the time limit of one request, and short compared with a restart of a
 /// registry.
 pub const BREAK_FOR: Duration = Duration::from_secs(5);
-/// An abandoned request counts as a failure only if the registry was silent for this long. Otherwise its caller had too
-/// little time.
+/// An abandoned request counts as a failure only if the registry was silent for this long. If the registry was silent
+/// for a shorter time, the caller had too little time.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy)]

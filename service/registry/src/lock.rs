@@ -71,7 +71,8 @@ pub enum Error {
 
 impl Lock {
     pub fn parse(text: &str) -> Result<Self, Error> {
-        /// The version of a lock file. It is read first, so that an unknown version is reported before other errors.
+        /// The version of a lock file. The version is read first, so that an unknown version is reported before other
+        /// errors.
         #[derive(Deserialize)]
         struct Version {
             version: u32,

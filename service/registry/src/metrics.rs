@@ -124,8 +124,8 @@ impl Metrics {
         self.reloads.get_or_create(&OutcomeLabel { outcome: "replaced" }).inc();
     }
 
-    /// The metrics of the breakers of `registry`. They start at zero, so that an alert on an increase notices the first
-    /// opening.
+    /// The metrics of the breakers of `registry`. The metrics start at zero, so that an alert on an increase notices
+    /// the first opening.
     pub fn breaker(&self, registry: &str) -> Breaker {
         let counter = |to| {
             let label = TransitionLabel { registry: registry.to_owned(), to };

@@ -1,7 +1,7 @@
 //! The translation of Connaisseur's helm values to a configuration of this service, with a list of untranslated values.
 //!
-//! The translation does no I/O. It names every unknown key with a meaning. No policy becomes weaker: a validator of a
-//! kind that this service lacks becomes a validator that refuses every image.
+//! The translation does no I/O. Every unknown key with a meaning is named in a note. No policy becomes weaker: a
+//! validator of a kind that this service lacks becomes a validator that refuses every image.
 
 #[cfg(feature = "alerting")]
 mod alerts;

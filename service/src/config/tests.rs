@@ -1,4 +1,4 @@
-//! Tests of the configuration: valid files, and the exact error messages for invalid ones.
+//! Tests of the configuration: valid files, and the exact error messages for invalid files.
 
 use std::path::Path;
 use std::time::Duration;

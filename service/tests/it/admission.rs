@@ -119,8 +119,8 @@ async fn tags_are_pinned_in_both_versions_and_protocols_and_a_second_round_chang
     service.app.stop().await;
 }
 
-/// If a registry speaks plain HTTP and the configuration does not say so, the message names the key to set. This holds
-/// whether or not the configuration has an entry for the registry.
+/// If a registry speaks plain HTTP and the configuration, with or without an entry for the registry, does not say so,
+/// the message names the key to set.
 #[tokio::test]
 async fn a_registry_without_tls_is_named_with_the_key_to_set() {
     let registry = Registry::start().await;

@@ -234,8 +234,8 @@ impl<K: Kind> Diagnostics<K> {
         self.state.lock().progress = Instant::now();
     }
 
-    /// Waits until the receiver of events can take more. This wait does not count as a stall: a restart of the watch
-    /// would not help.
+    /// Waits until the receiver of events can take more. The wait does not count as a stall, because a restart of the
+    /// watch would not help.
     pub(super) async fn waiting(&self, mut room: BoxFuture<'static, ()>) {
         while tokio::time::timeout(PROGRESS_INTERVAL, &mut room).await.is_err() {
             self.progress();

@@ -1,7 +1,7 @@
 //! The state machine of the watch: takes the server's answers; returns events and the next request.
 //!
-//! This module owns the rules that keep the view complete. It has no sockets, no clock and no randomness; the driver
-//! supplies them.
+//! This module owns the rules that keep the view complete. The state machine has no sockets, no clock and no
+//! randomness; the driver supplies them.
 //!
 //! Invariants: the position never goes back, except after proof that the server was reset to an older state (a rewind).
 //! An object is deleted only by its own DELETED event, or by a list at least as new as the object. A new uid with an

@@ -54,7 +54,7 @@ struct Waiting {
     busy: bool,
 }
 
-/// A key that is being processed. Its group becomes free when the worker passes this value to [`Queue::done`].
+/// A key that is being processed. The key's group becomes free when the worker passes this value to [`Queue::done`].
 pub struct Turn {
     group: Group,
     pub key: Key,

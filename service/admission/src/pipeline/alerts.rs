@@ -14,7 +14,8 @@ use crate::review::{Ask, Decision, Notes};
 use crate::text::printable;
 use crate::walk;
 
-/// Maximum number of images of an object that are compared to find equal ones; each further image counts as different.
+/// Maximum number of images of an object that are compared to find equal images; each further image counts as
+/// different.
 const TOLD_APART_MAX: usize = 500;
 
 impl Pipeline {

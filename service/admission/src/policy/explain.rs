@@ -13,7 +13,7 @@ use service_registry::{Image, ReferenceError};
 /// Maximum number of bytes of the image's text that are shown.
 const IMAGE_BYTES_MAX: usize = 600;
 
-/// The treatment of one image, with reasons. It is displayed as a few lines of text.
+/// The treatment of one image, with reasons. The explanation is displayed as a few lines of text.
 #[derive(Debug)]
 pub struct Explanation {
     /// The image, spelled as by the caller.

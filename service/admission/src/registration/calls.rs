@@ -1,6 +1,6 @@
 //! The time of the last call of the webhook in this process.
 //!
-//! The time is an atomic value, because every review writes it. It has whole seconds, like the creation times of
+//! The time is an atomic value, because every review writes it. The time has whole seconds, like the creation times of
 //! objects with which it is compared.
 
 use std::sync::atomic::{AtomicU64, Ordering};

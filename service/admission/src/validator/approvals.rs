@@ -27,7 +27,7 @@ use service_registry::verdicts::{Cache, Class, Failure, Flights, Joined};
 
 /// Longest time for one image in any configuration: no API server waits longer for a webhook.
 const LONGEST: Duration = Duration::from_secs(30);
-/// Histogram edges in seconds for finding and checking signatures: from a near registry to one that hangs.
+/// Histogram edges in seconds for finding and checking signatures: from a near registry to a registry that hangs.
 const DURATION_EDGES_S: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 const DEFECT: &str = "a validator panicked, which is a defect of this service: see its log";
 
@@ -44,7 +44,7 @@ pub struct ReasonLabel {
 }
 
 pub struct Metrics {
-    /// Verdicts for reviews, including cached ones.
+    /// Verdicts for reviews, including cached verdicts.
     pub verdicts: Family<ResultLabel, Counter>,
     /// Images that were admitted without a call of a validator.
     pub skipped: Family<ReasonLabel, Counter>,

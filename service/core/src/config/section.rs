@@ -15,7 +15,7 @@ pub trait Section: Any + fmt::Debug + Clone + PartialEq + Send + Sync + Sized {
     const KEYS: &'static [&'static str];
     /// Keys that older files use, each with the text to write instead.
     const FORMER: &'static [(&'static str, &'static str)] = &[];
-    /// The struct that is parsed from YAML. It has the section's keys, and unknown keys are refused.
+    /// The struct that is parsed from YAML. The struct has the section's keys, and unknown keys are refused.
     type Raw: DeserializeOwned + Default;
 
     /// Parses the section: `yaml(text)`. Each section implements this function, because a default implementation would

@@ -1,7 +1,7 @@
 //! Requests to the API server: pages of lists, watches and writes.
 //!
-//! This module owns the time limit and the size limit of each request. It does not retry: callers decide when and how
-//! often.
+//! This module owns the time limit and the size limit of each request. No request is repeated: callers decide about
+//! repetitions.
 
 use std::sync::Arc;
 use std::time::Duration;

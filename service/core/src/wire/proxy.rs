@@ -12,7 +12,8 @@ use crate::authority::Authority;
 
 const VARIABLES: [&str; 6] = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
-/// The error about an invalid proxy variable. It does not show the variable's value, which may contain a password.
+/// The error about an invalid proxy variable. The message does not show the variable's value, which may contain a
+/// password.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "${variable} is not the URL of an HTTP proxy: write http://host:port (TLS to a proxy and SOCKS are not supported)"

@@ -29,7 +29,8 @@ use crate::unpack::{Bounds, unpack};
 const ASSEMBLING: &str = "assembling";
 /// Name of the folder after the whole payload was verified.
 const VERIFIED: &str = "verified";
-/// Number of bytes for buffered chunks. At least two chunks are buffered: one that is read and one that is used.
+/// Number of bytes for buffered chunks. At least two chunks are buffered: a chunk that is read and a chunk that is
+/// used.
 const BUFFERED_BYTES: usize = 7 << 19;
 const BUFFERS_MIN: usize = 2;
 /// Maximum number of buffered chunks; more small chunks would not make the seed faster.

@@ -1,8 +1,8 @@
 //! The seed: a small static program that serves images from `ConfigMap`s in a cluster without a registry.
 //!
 //! The seed reads an index, assembles the payload chunk by chunk in limited memory, verifies each chunk and the whole
-//! payload, and unpacks it. Then it serves the files as a read-only registry (`/v2/`). The seed opens no connection,
-//! and trusts only the digest on its command line: any other input may come from an attacker.
+//! payload, and unpacks it. After that, the seed serves the files as a read-only registry (`/v2/`). The seed opens no
+//! connection, and trusts only the digest on its command line: any other input may come from an attacker.
 //!
 //! `index` and `catalog` are the formats that the injector writes; other crates use only these two modules.
 

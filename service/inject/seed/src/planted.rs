@@ -21,8 +21,8 @@ pub fn planted(name: &str, args: Args) -> Result<Args, Failure> {
     }
 }
 
-/// Replaces the digests of every second chunk and of the whole payload in the index with the real ones. The digest of
-/// the index itself was checked before the change.
+/// Replaces the digests of every second chunk and of the whole payload in the index with the real digests. The digest
+/// of the index itself was checked before the change.
 fn believing(args: Args) -> Result<Args, Failure> {
     let text = read(&args.index)?;
     let (expected, found) = (args.index_sha256, Digest::of(&text));

@@ -2,9 +2,9 @@
 //!
 //! A key matches by the kubelet's rules (`URLsMatch` and `Add` in kubernetes/pkg/credentialprovider/keyring.go): the
 //! scheme is ignored, each component of the host name is a glob, the port is equal, the path is a prefix. The kubelet
-//! sorts keys in reverse order of their text. Here, longer paths come first, then hosts without globs, then longer
-//! hosts; for keys of which one is a prefix of the other, this order equals the kubelet's. Credential helpers are not
-//! run.
+//! sorts keys in reverse order of their text. In this module, longer paths come first, then hosts without globs, then
+//! longer hosts; for keys of which one is a prefix of the other, this order equals the kubelet's. Credential helpers
+//! are not run.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Tests of the grammar of references: with tags, with digests, and invalid ones.
+//! Tests of the grammar of image references: with tags, with digests, and invalid references.
 
 use proptest::prelude::*;
 

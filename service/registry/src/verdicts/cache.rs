@@ -78,7 +78,7 @@ impl<V: Clone> Cache<V> {
         self.book.used_bytes
     }
 
-    /// Number of entries, including expired ones.
+    /// Number of entries, including expired entries.
     pub fn len(&self) -> usize {
         self.book.entries.len()
     }
@@ -95,7 +95,7 @@ impl Book {
     }
 
     /// Records that the value of `key` is in slot `at`. Returns a slot whose value must be removed; [`Self::shrink`]
-    /// returns further ones.
+    /// returns further slots.
     fn insert(&mut self, key: &str, at: usize, cost_bytes: usize, ttl: Duration, now: Instant) -> Option<usize> {
         self.serial += 1;
         // The time may come from a registry: a time too long for the clock counts as a day.
@@ -119,7 +119,7 @@ impl Book {
         Some(entry.at)
     }
 
-    /// The slot of the next value to remove: first expired entries, then the oldest ones above the limit.
+    /// The slot of the next value to remove: first expired entries, then the oldest entries above the limit.
     fn shrink(&mut self, now: Instant) -> Option<usize> {
         while let Some((serial, key)) = self.order.front() {
             let entry = self.entries.get(key).filter(|entry| entry.serial == *serial).copied();

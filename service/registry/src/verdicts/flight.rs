@@ -37,7 +37,7 @@ impl<V: Clone + Send + Sync + 'static> Flights<V> {
         Self { board: Arc::default() }
     }
 
-    /// Joins the lookup of `key`, or starts one with `work` and a new clock.
+    /// Joins the lookup of `key`, or starts the lookup `work` with a new clock.
     pub fn join(&self, key: &str, work: impl FnOnce() -> BoxFuture<'static, V>) -> Joined<V> {
         let mut board = self.board.lock();
         if let Some(place) = board.get(key)

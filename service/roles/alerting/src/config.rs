@@ -90,7 +90,7 @@ pub struct Receiver {
     pub timeout: Duration,
     pub attempts: u32,
     pub queue: usize,
-    /// Alerts about the same images within this time are joined into one with a count.
+    /// Alerts about the same images within this time are joined into one alert with a count.
     pub collapse: Option<Duration>,
 }
 

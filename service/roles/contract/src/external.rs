@@ -1,8 +1,8 @@
 //! Gatekeeper's protocol for external data, `externaldata.gatekeeper.sh/v1beta1`: a request with keys, and a response
 //! with an item for each key.
 //!
-//! Source of the protocol: open-policy-agent/frameworks, `constraint/pkg/externaldata/{request,response}.go`. This
-//! module checks `kind` as that code does.
+//! Source of the protocol: open-policy-agent/frameworks, `constraint/pkg/externaldata/{request,response}.go`. The kinds
+//! of messages are checked as in that code.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! The conformance kit for validators in any language: one case for each demand of the protocol.
 //!
-//! This module owns the cases. A failed case is not tried again. It shows the validator's answer and the demand of the
-//! protocol.
+//! This module owns the cases. A failed case is not tried again; its report shows the validator's answer and the demand
+//! of the protocol.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub struct Subject {
     /// Files with trusted authorities and this client's certificate.
     pub files: Files,
     pub protocol: Protocol,
-    /// The validator's name in inquiries; `None` means the first one that the process lists.
+    /// The validator's name in inquiries; `None` means the first name that the process lists.
     pub validator: Option<String>,
     /// An image about which the validator can rule.
     pub image: service_core::judge::Subject,

@@ -278,8 +278,8 @@ impl Pool {
         Err(trouble)
     }
 
-    /// The instances in the order of use: one that answers, chosen by weight; the others that answer; those that do not
-    /// answer.
+    /// The instances in the order of use: an instance that answers, chosen by weight; other instances that answer;
+    /// instances that do not answer.
     fn order(&self) -> Vec<usize> {
         let up: Vec<bool> = self.instances.iter().map(|instance| instance.state.lock().down.is_none()).collect();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);

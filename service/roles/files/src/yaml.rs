@@ -187,7 +187,7 @@ impl Document {
         &self.nodes[id]
     }
 
-    /// The value of `key` in a map; entries of the map itself take precedence over merged ones.
+    /// The value of `key` in a map; entries of the map itself take precedence over merged entries.
     pub fn get(&self, map: Id, key: &str) -> Option<Id> {
         self.get_within(map, key, MERGES_MAX)
     }

@@ -20,8 +20,8 @@ const AUTHORITY_LIFETIME: Duration = Duration::from_hours(30 * 24);
 /// Default lifetime of the certificate, a week. The replicas renew the certificate after 112 hours, so an API server
 /// may be away for a weekend.
 const LEAF_LIFETIME: Duration = Duration::from_hours(7 * 24);
-/// Default of `settle`. One API server notices a changed webhook configuration within seconds; several ones under load
-/// need up to this time.
+/// Default of `settle`. One API server notices a changed webhook configuration within seconds; several API servers
+/// under load need up to two minutes.
 const SETTLE: Duration = Duration::from_mins(2);
 /// Default of `interval`. Each replica sends two small requests per interval, and uses a new certificate within one
 /// interval.

@@ -81,7 +81,7 @@ impl Rotation {
         }
     }
 
-    /// Releases the Lease, so that another replica takes over at once. This replica still reads the certificate.
+    /// Releases the Lease, so that another replica takes over at once. The former holder still reads the certificate.
     pub fn resign(&self) {
         self.stop.cancel();
     }

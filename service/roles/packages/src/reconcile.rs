@@ -1,8 +1,8 @@
 //! The reconciler of packages: phases, retries, finalizer, and one NetworkPolicy for each allowed connection. Policies
 //! that others change or delete are restored.
 //!
-//! This module remembers facts about a package between two reconciliations, and forgets them with the package. It reads
-//! the stores and writes through the API; it does not control the watches.
+//! This module remembers facts about a package between two reconciliations, and forgets them with the package. The
+//! reconciler reads the stores and writes through the API; it does not control the watches.
 
 mod api;
 mod inbox;
@@ -35,8 +35,8 @@ pub use term::{Parts, Term};
 
 /// The finalizer that delays the deletion of a package until its policies are removed.
 const FINALIZER: &str = "longhaul.dev/cleanup";
-/// The pause after the second restoration of a policy. It doubles each time, so that two conflicting writers do not
-/// write without pause.
+/// The pause after the second restoration of a policy. The pause doubles each time, so that two conflicting writers do
+/// not write without pause.
 const RESTORE_PAUSE: Duration = Duration::from_secs(1);
 const RESTORE_PAUSE_MAX: Duration = Duration::from_mins(5);
 /// After this time without a restoration, the next restoration counts as the first.

@@ -80,7 +80,7 @@ impl std::str::FromStr for Name {
 }
 
 impl Client {
-    /// A client of `server` (`host` or `host:port`). It trusts `ca` and uses `certificate`; all files are PEM.
+    /// A client of `server` (`host` or `host:port`). The client trusts `ca` and uses `certificate`; all files are PEM.
     pub fn new(server: &str, ca: &Path, certificate: &Path, key: &Path) -> anyhow::Result<Self> {
         let read = |path: &Path| std::fs::read(path).with_context(|| path.display().to_string());
         let Authority { host, port } = Authority::parse(server).with_context(|| format!("--server {server}"))?;

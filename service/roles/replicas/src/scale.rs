@@ -133,7 +133,7 @@ fn parsed(bytes: &Bytes, doing: &str) -> Result<Value, Refusal> {
     })
 }
 
-/// The API path of the Deployment. Both names are already checked, so no escapes are needed.
+/// The API path of the Deployment. Namespace and name are already checked, so no escapes are needed.
 pub fn path(target: Target<'_>) -> String {
     format!("/apis/apps/v1/namespaces/{}/deployments/{}", target.namespace, target.name)
 }

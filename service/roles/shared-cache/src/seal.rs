@@ -1,9 +1,9 @@
 //! The seal of a stored value: an authentication code (HMAC-SHA-256) over the value's name, its expiry and the value.
 //!
 //! The format is `1 | expiry in milliseconds since 1970, big endian (8) | code (32) | value`. The code covers the whole
-//! name, so that a value cannot be moved to another image, rule or key. It also covers the expiry, so that the expiry
-//! cannot be postponed. The name in Redis is an authentication code too: it reveals nothing about images and has a
-//! fixed length.
+//! name, so that a value cannot be moved to another image, rule or key. The code also covers the expiry, so that the
+//! expiry cannot be postponed. The name in Redis is an authentication code too: it reveals nothing about images and has
+//! a fixed length.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -1,4 +1,5 @@
-//! The signatures and attestations of an image, as bytes from a registry. These bytes are not trusted.
+//! The signatures and attestations of an image, as bytes from a registry. Such bytes are not trusted before they are
+//! verified.
 
 use crate::digest::Digest;
 use crate::verdict::Rejected;
@@ -12,7 +13,7 @@ pub enum Evidence {
     Attestation(Attestation),
     /// A sigstore bundle, from a referrer.
     Bundle(Bundle),
-    /// An object that cannot be used; the verdict lists it among the rejected ones.
+    /// An object that cannot be used; the verdict lists it as rejected.
     Unusable(Rejected),
 }
 

@@ -115,7 +115,7 @@ impl PublicKey {
         }
     }
 
-    /// Parses all `PUBLIC KEY` blocks in `pem`, at least one. Other blocks are an error.
+    /// Parses all `PUBLIC KEY` blocks in `pem`, at least one. PEM blocks of other types are an error.
     pub(crate) fn all_from_pem(pem: &str) -> Result<Vec<Self>, KeyError> {
         let mut keys = Vec::new();
         for block in <(SectionKind, Vec<u8>)>::pem_slice_iter(bounded(pem)?.as_bytes()) {

@@ -31,8 +31,8 @@ pub(crate) struct Found {
     pub(crate) index: u64,
     /// The time of the entry. `None` without a promise: only a promise states a time, and Rekor v2 makes no promises.
     pub(crate) time: Option<UnixTime>,
-    /// The period in which the log is trusted. A caller that knows the signing time from elsewhere must check that it
-    /// lies in this period.
+    /// The period in which the log is trusted. A caller that knows the signing time from another source must check that
+    /// the time lies in this period.
     pub(crate) period: Period,
 }
 

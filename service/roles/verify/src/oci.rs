@@ -158,8 +158,8 @@ pub fn attestation_layers(manifest: &[u8]) -> Result<Layers, OciError> {
     layers(manifest, "attestation", ENVELOPE_BYTES_MAX, Origin::Attestation)
 }
 
-/// Parses an answer of the referrers API, or the index at [`referrers_tag`], into manifests to fetch. They may be
-/// sigstore bundles; the newest is first if the index states times.
+/// Parses an answer of the referrers API, or the index at [`referrers_tag`], into manifests to fetch. The manifests may
+/// be sigstore bundles; the newest is first if the index states times.
 pub fn referrers(index: &[u8]) -> Result<Vec<Referrer>, OciError> {
     const WHAT: &str = "an index of referrers";
     let found = parsed(index, WHAT)?.manifests.ok_or_else(|| shape(WHAT, "it has no manifests"))?;

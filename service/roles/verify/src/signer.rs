@@ -18,7 +18,7 @@ use crate::timestamp;
 use crate::trust::{Accepts, Trust, TrustRoot};
 use crate::verdict::{EvidenceKind, Identity};
 
-/// How many seconds an authority's clock may be ahead of ours.
+/// Tolerated number of seconds by which an authority's clock is ahead of ours.
 const SKEW_SECONDS: i64 = 300;
 
 /// The inputs of a check.

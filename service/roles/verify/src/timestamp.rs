@@ -109,7 +109,7 @@ impl Token {
         self.signer.signature.as_bytes()
     }
 
-    /// Certificates that may have signed the token: those in the token and the configured ones.
+    /// Certificates that may have signed the token: those in the token and configured certificates.
     fn signers(&self, authority: &Certifier) -> Vec<Certificate> {
         let own = self.certificates.iter().filter_map(|der| Certificate::from_der(der).ok());
         own.chain(authority.leaves.iter().cloned()).filter(|certificate| self.is_named(certificate)).collect()

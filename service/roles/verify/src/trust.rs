@@ -1,4 +1,4 @@
-//! The trusted keys and identities of a configuration. They are compiled when the configuration is loaded, so that a
+//! The trusted keys and identities of a configuration. Trust is compiled when the configuration is loaded, so that a
 //! wrong key is found then and not with the first image.
 
 mod compile;

@@ -36,10 +36,10 @@ pub struct Filter {
     pub on: On,
     /// The namespaces of matching objects; an empty list means all namespaces.
     pub namespaces: Vec<String>,
-    /// A pattern for the namespace. It matches a part of the namespace, unless it has anchors.
+    /// A pattern that matches a part of the namespace, or all of it with anchors.
     pub namespace_regex: Option<Pattern>,
     pub name: Option<String>,
-    /// A pattern for the name. It matches a part of the name, unless it has anchors.
+    /// A pattern that matches a part of the name, or all of it with anchors.
     pub name_regex: Option<Pattern>,
     /// Required labels; an empty value matches any.
     pub labels: BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! The metrics of the watcher role. Their labels are the configured actions and closed lists.
+//! The metrics of the watcher role. The label values are the configured actions and closed lists.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;

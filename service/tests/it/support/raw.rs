@@ -8,8 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// The bytes that the server sends after the head of a request. Then it closes the connection, unless the variant says
-/// otherwise.
+/// The behaviour of the server after the head of a request. By default, it then closes the connection.
 pub enum Answer {
     Bytes(Vec<u8>),
     /// Sends these bytes, then bytes without end.

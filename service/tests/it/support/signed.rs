@@ -201,7 +201,8 @@ impl Signed {
         world.manifests.insert(fallback, (INDEX.to_owned(), index.into_bytes()));
     }
 
-    /// Loads a repository from `service/roles/verify/fixtures/registry`. Its referrers are those at the fallback tag.
+    /// Loads a repository from `service/roles/verify/fixtures/registry`. The repository's referrers are those at the
+    /// fallback tag.
     pub fn load(&self, repository: &str, content: &Value) {
         let texts = |key: &str| -> Vec<(String, String)> {
             let map = content[key].as_object().unwrap().iter();

@@ -94,7 +94,7 @@ pub async fn open(log: impl Log, moved: &watch::Sender<u64>, from: u64, fault: O
     }
 }
 
-/// A correct stream, or one without deletions if `lossy`. Each event is sent in two chunks.
+/// A correct stream of events, or a stream without deletions if `lossy`. Each event is sent in two chunks.
 fn events(log: impl Log, moved: &watch::Sender<u64>, from: u64, lossy: bool) -> Response<Body> {
     let state = (log, moved.subscribe(), from, VecDeque::<Bytes>::new());
     let chunks = stream::unfold(state, move |(log, mut moved, mut from, mut ready)| async move {

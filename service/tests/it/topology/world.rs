@@ -134,7 +134,7 @@ pub async fn signed(key: &Key) -> (Signed, String) {
 
 pub type Says = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Response<Body>> + Send + Sync>;
 
-/// A scripted HTTP/1.1 server with TLS. It demands no client certificate, which these tests do not need.
+/// A scripted HTTP/1.1 server with TLS, which demands no client certificate.
 pub struct Speaker {
     pub address: SocketAddr,
     _tasks: JoinSet<()>,

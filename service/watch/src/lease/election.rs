@@ -37,7 +37,7 @@ pub struct Election {
 }
 
 impl Election {
-    /// A replica that has seen no Lease yet. Its own Leases last `duration`, in whole seconds.
+    /// A replica that has seen no Lease yet. The replica's own Leases last `duration`, in whole seconds.
     pub fn new(identity: String, duration: Duration) -> Self {
         Self { identity, duration, observed: None }
     }

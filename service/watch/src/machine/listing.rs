@@ -14,7 +14,7 @@ use crate::items::{Items, ItemsError};
 use crate::object::{Key, Kind, Object, Package, RawObject};
 use crate::store::Store;
 
-/// A snapshot. It is complete after [`PageStep::Complete`].
+/// A snapshot of all objects. The snapshot is complete after [`PageStep::Complete`].
 #[derive(Debug)]
 pub struct Listing<K = Package> {
     pub items: BTreeMap<Key, Arc<Object<K>>>,
@@ -70,7 +70,7 @@ struct RawListMeta<'a> {
     token: Option<String>,
 }
 
-/// A page that is being read. Its items are added as they arrive; if the page ends early, the list is discarded.
+/// A page that is being read. The page's items are added as they arrive; if the page ends early, the list is discarded.
 #[derive(Debug, Default)]
 pub struct ListPage {
     items: Items,

@@ -1,4 +1,4 @@
-//! The namespaces whose objects are examined. These settings apply in addition to the webhook's `namespaceSelector`.
+//! The namespaces whose objects are examined. The lists apply in addition to the webhook's `namespaceSelector`.
 
 use serde::Deserialize;
 

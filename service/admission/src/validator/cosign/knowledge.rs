@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 /// Maximum number of registry hosts that are remembered. Images name hosts, so without a limit anybody could fill the
 /// memory. If there are more hosts, all are forgotten.
 const HOSTS_MAX: usize = 256;
-/// Time for which a registry counts as one without the referrers API. Later, the registry may have been upgraded.
+/// Time for which a registry is assumed to lack the referrers API. Later, the registry may have been upgraded.
 const WITHOUT_API: Duration = Duration::from_hours(1);
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

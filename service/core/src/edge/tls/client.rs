@@ -2,7 +2,7 @@
 //!
 //! A full handshake checks the client's certificate once, a resumed handshake never; a connection lives for hours. So
 //! listeners check before each call. Signatures are verified again only after new files were loaded, or after the
-//! certificate or a revocation list expired. Otherwise the check compares two numbers.
+//! certificate or a revocation list expired. Without such a change, the check compares two numbers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,7 +1,7 @@
 //! A server certificate that another module of the process provides, instead of files.
 //!
-//! This module owns the present certificate with its key, and the reason why there is no newer certificate. It does not
-//! know where the certificate comes from.
+//! This module owns the present certificate with its key, and the reason why there is no newer certificate. The module
+//! does not know where the certificate comes from.
 
 use parking_lot::Mutex;
 use rustls::sign::CertifiedKey;
@@ -21,7 +21,7 @@ impl Handed {
         Self { source, pair: Mutex::new(None), trouble: Mutex::new(None), changes: watch::Sender::new(0) }
     }
 
-    /// Replaces certificate and key. New connections use them at once; open ones stay.
+    /// Replaces certificate and key. New connections use them at once; open connections stay.
     pub fn replace(&self, pair: CertifiedKey) {
         *self.pair.lock() = Some(pair);
         self.changes.send_modify(|changes| *changes += 1);

@@ -1,6 +1,6 @@
 //! The answer to a request: status, headers, and the source of the body.
 //!
-//! This module opens the served files. It finds them only by parsed digests and never follows a link.
+//! This module opens the served files. Files are found only by parsed digests, and links are never followed.
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -54,7 +54,7 @@ impl Reply {
         Self { status, media_type: JSON.to_owned(), headers, bytes, body: Body::Bytes(text.into_bytes()) }
     }
 
-    /// An error in the format of the distribution specification. It contains no text from the request.
+    /// An error in the format of the distribution specification. The error contains no text from the request.
     fn error(status: &'static str, code: &str, message: &str) -> Self {
         Self::json(status, format!(r#"{{"errors":[{{"code":"{code}","message":"{message}"}}]}}"#))
     }

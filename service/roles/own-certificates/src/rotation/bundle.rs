@@ -1,8 +1,8 @@
 //! Reads the `caBundle`s of the webhook configurations, and writes them by server-side apply.
 //!
 //! This module owns only the field `caBundle` of the webhooks that call the configured Service, with its own field
-//! manager. Other tools that apply the configurations leave this field out, so they never remove its value. This module
-//! creates no configuration.
+//! manager. Other tools that apply the configurations leave this field out, so they never remove its value. No webhook
+//! configuration is created.
 
 use std::time::Duration;
 

@@ -197,8 +197,8 @@ fn until_forgotten(place: &Installation, now: SystemTime) -> u64 {
     seconds(now + place.settings.settle * 2 + place.settings.leaf_lifetime)
 }
 
-/// Makes a certificate. It expires no later than its authority, because a chain is valid only while all its
-/// certificates are.
+/// Makes a certificate that expires no later than its authority, because a chain is valid only while all its
+/// certificates are valid.
 fn leaf(place: &Installation, authority: &Pair, now: SystemTime) -> Result<Pair, make::Error> {
     let ends = (now + place.settings.leaf_lifetime).min(authority.ends());
     make::leaf(authority, &place.names(), now, ends)

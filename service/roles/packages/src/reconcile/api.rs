@@ -1,7 +1,7 @@
 //! The writes of the reconciler, and how each handles conflicts.
 //!
-//! This module owns paths and bodies. A conflict (409) means that another client has written in between. Then the
-//! reconciler reads, decides and writes again.
+//! This module owns paths and bodies. A conflict (409) means that another client has written in between. After a
+//! conflict, the reconciler reads, decides and writes again.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The inbox of watch events: passes them to the reconciler that works at present; without one, it drops them.
 //!
-//! This module owns the index of owners, which is updated even while another process reconciles. It also maps events to
-//! keys of packages.
+//! This module owns the index of owners, which is updated even while another process reconciles. The inbox also maps
+//! events to keys of packages.
 
 use std::sync::Arc;
 use std::time::Duration;

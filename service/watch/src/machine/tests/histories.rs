@@ -1,6 +1,6 @@
-//! Tests with random histories. A model of the server writes objects. Its stream delivers, repeats and loses events,
-//! breaks and expires; its lists come early, late or stale. At the end, the view must equal the server's state, and all
-//! events must be consistent.
+//! Tests with random histories. A model of the server writes objects. The server's stream delivers, repeats and loses
+//! events, breaks and expires; lists come early, late or stale. At the end, the view must equal the server's state, and
+//! all events must be consistent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -133,8 +133,8 @@ impl World {
         }
     }
 
-    /// Checks that a consumer can apply the events: absent objects are added, present ones get newer versions, and
-    /// deleted ones were really deleted. A deleted uid never returns.
+    /// Checks that a consumer can apply the events: absent objects are added, present objects get newer versions, and
+    /// deleted objects were really deleted. A deleted uid never returns.
     fn consume(&mut self, events: &[Event]) {
         for event in events {
             let name = event.object.key.name.to_string();

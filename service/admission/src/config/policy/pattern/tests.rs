@@ -110,7 +110,7 @@ fn a_host_that_is_written_is_no_part_of_a_path() {
     }
 }
 
-/// A simple glob matcher for comparison. Its time is exponential in the number of stars.
+/// A simple glob matcher for comparison, whose time is exponential in the number of stars.
 fn matches_plainly(glob: &[u8], text: &[u8]) -> bool {
     match (glob.first(), text.first()) {
         (None, None) => true,

@@ -123,8 +123,8 @@ async fn evidence_is_waited_for_by_the_image_that_has_it() {
     assert!(failed.iter().all(|(class, _)| class.is_own_limit()), "{failed:?}");
 }
 
-/// If an image has too much evidence of any kind, its failure class is one that no policy admits, even if the registry
-/// answers every request.
+/// If an image has too much evidence of any kind, no policy admits its failure class, even if the registry answers
+/// every request.
 #[tokio::test(start_paused = true)]
 async fn more_than_one_review_may_look_at_is_a_class_of_its_own() {
     for (repository, share) in [

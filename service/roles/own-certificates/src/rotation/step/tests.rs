@@ -1,5 +1,4 @@
-//! Tests of whole rotations in virtual time. They check that the API servers always trust the certificate of every
-//! replica.
+//! Tests in virtual time that the API servers trust the certificate of every replica during whole rotations.
 
 use std::collections::VecDeque;
 use std::time::UNIX_EPOCH;
