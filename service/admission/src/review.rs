@@ -92,10 +92,7 @@ pub struct User<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// The object is allowed, with a JSON patch if an image changes.
-    Allow {
-        patch: Option<String>,
-        notes: Notes,
-    },
+    Allow { patch: Option<String>, notes: Notes },
     /// The object is refused with status 403 and this message.
     Deny {
         /// The message for the author of the object.

@@ -36,10 +36,7 @@ pub enum PayloadError {
     File(#[from] io::Error),
     /// The bytes of a blob have another digest than the manifests state.
     #[error("sha256:{digest}: its bytes have the digest {found}")]
-    Blob {
-        digest: Digest,
-        found: Digest,
-    },
+    Blob { digest: Digest, found: Digest },
     /// The chunk size is outside the limits.
     #[error("chunks have {CHUNK_BYTES_LEAST} to {CHUNK_BYTES_MAX} bytes, not {0}, because of the limit of a ConfigMap")]
     ChunkBytes(u32),
@@ -47,16 +44,10 @@ pub enum PayloadError {
     #[error(
         "{chunks} chunks of {chunk_bytes} bytes are too many: an index describes {CHUNKS_MAX}, so take larger chunks (up to {CHUNK_BYTES_MAX} bytes) or fewer images"
     )]
-    Chunks {
-        chunks: u64,
-        chunk_bytes: u32,
-    },
+    Chunks { chunks: u64, chunk_bytes: u32 },
     /// The payload exceeds a limit of the seed.
     #[error("{what} of {most} is exceeded: take fewer images")]
-    Bound {
-        what: &'static str,
-        most: usize,
-    },
+    Bound { what: &'static str, most: usize },
 }
 
 #[derive(Debug)]

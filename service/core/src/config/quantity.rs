@@ -21,22 +21,12 @@ pub struct Size(pub u64);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("`{text}` has no unit: write for example `{example}`")]
-    NoUnit {
-        text: String,
-        example: &'static str,
-    },
+    NoUnit { text: String, example: &'static str },
     #[error("`{text}` has the unknown unit `{unit}`: use one of {known}")]
-    UnknownUnit {
-        text: String,
-        unit: String,
-        known: &'static str,
-    },
+    UnknownUnit { text: String, unit: String, known: &'static str },
     /// The text does not begin with a whole number.
     #[error("`{text}` does not start with a whole number: write for example `{example}`")]
-    NotANumber {
-        text: String,
-        example: &'static str,
-    },
+    NotANumber { text: String, example: &'static str },
     /// The value is larger than `most`.
     #[error("`{text}` is too large: at most {most}")]
     TooLarge { text: String, most: &'static str },

@@ -22,15 +22,9 @@ pub enum Failure {
     Usage(String),
     /// The index has another digest than the command line states.
     #[error("the index has the digest {found}, and {expected} was announced")]
-    IndexDigest {
-        expected: Digest,
-        found: Digest,
-    },
+    IndexDigest { expected: Digest, found: Digest },
     #[error("index: line {line}: {what}")]
-    Index {
-        line: usize,
-        what: &'static str,
-    },
+    Index { line: usize, what: &'static str },
     #[error("chunk {number:05} ({place} of {count}): {what}")]
     Chunk {
         number: u32,
@@ -50,10 +44,7 @@ pub enum Failure {
     #[error("payload: {0}")]
     Payload(String),
     #[error("catalog: line {line}: {what}")]
-    Catalog {
-        line: usize,
-        what: &'static str,
-    },
+    Catalog { line: usize, what: &'static str },
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
     #[error("{what}: {source}")]
@@ -66,15 +57,10 @@ pub enum Wrong {
     Missing,
     /// The chunk has fewer bytes than the index states.
     #[error("truncated: {found} of {expected} bytes")]
-    Truncated {
-        expected: u32,
-        found: u64,
-    },
+    Truncated { expected: u32, found: u64 },
     /// The chunk has more bytes than the index states.
     #[error("too long: more than {expected} bytes")]
-    TooLong {
-        expected: u32,
-    },
+    TooLong { expected: u32 },
     /// The file has the bytes of another chunk, and the other chunk's file has the bytes of this chunk.
     #[error("swapped with chunk {0:05}")]
     Swapped(u32),
@@ -83,10 +69,7 @@ pub enum Wrong {
     Doubled(u32),
     /// The bytes do not match the index.
     #[error("corrupt: its digest is {found}, and the index says {expected}")]
-    Corrupt {
-        expected: Digest,
-        found: Digest,
-    },
+    Corrupt { expected: Digest, found: Digest },
 }
 
 impl Failure {

@@ -39,14 +39,9 @@ pub fn shipped() -> impl Iterator<Item = (&'static str, Markup, &'static str)> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     #[error("line {line}: there is no `{name}`: the places are {}", NAMES.join(", "))]
-    Unknown {
-        line: usize,
-        name: String,
-    },
+    Unknown { line: usize, name: String },
     #[error("line {line}: `{{{{` without `}}}}`")]
-    Open {
-        line: usize,
-    },
+    Open { line: usize },
     /// After replacement of the placeholders, the text is no JSON object.
     #[error("filled in it is no JSON object: {0}")]
     Json(String),

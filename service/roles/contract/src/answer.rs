@@ -28,17 +28,10 @@ const SHOWN_BYTES_MAX: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Breach {
     #[error("it answered {status}{}", quotation(text))]
-    Status {
-        status: StatusCode,
-        text: String,
-    },
+    Status { status: StatusCode, text: String },
     /// The answer is not JSON, or has other fields or types.
     #[error("its answer is {what} at line {line}, column {column}: the contract is in docs/contract.md")]
-    Shape {
-        what: &'static str,
-        line: usize,
-        column: usize,
-    },
+    Shape { what: &'static str, line: usize, column: usize },
     /// The answer has another version of the protocol.
     #[error(
         "it speaks version {theirs} of the contract, and this program version {CONTRACT}: bring both to one release"

@@ -18,11 +18,7 @@ const NODES_MAX: usize = 4 << 20;
 pub enum Error {
     /// The text is not valid YAML.
     #[error("line {line}, column {column}: {what}")]
-    Syntax {
-        line: usize,
-        column: usize,
-        what: String,
-    },
+    Syntax { line: usize, column: usize, what: String },
     #[error("the text has {bytes} bytes; at most {TEXT_BYTES_MAX} are read")]
     TooLarge { bytes: usize },
     /// The document is too large as JSON, or an alias contains itself.
@@ -32,9 +28,7 @@ pub enum Error {
         line: usize,
     },
     #[error("line {line}: a key is a list or a map")]
-    Key {
-        line: usize,
-    },
+    Key { line: usize },
 }
 
 /// The number of a node in its document.

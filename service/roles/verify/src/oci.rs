@@ -93,10 +93,7 @@ pub enum OciError {
     },
     /// The bytes are not the expected kind of JSON.
     #[error("not {what}: {cause}")]
-    Shape {
-        what: &'static str,
-        cause: String,
-    },
+    Shape { what: &'static str, cause: String },
     /// The bytes have another digest than requested.
     #[error("the bytes have the digest {found}, not {wanted}")]
     Digest { wanted: Digest, found: Digest },

@@ -10,10 +10,7 @@ pub enum RequirementError {
     NoThreshold,
     /// More signers are demanded than roots are accepted.
     #[error("a threshold of {threshold} with {roots} trust roots: each root counts once")]
-    Threshold {
-        threshold: usize,
-        roots: usize,
-    },
+    Threshold { threshold: usize, roots: usize },
     #[error("there is no trust root, so nobody's signature counts")]
     NoRoots,
     /// No trust root has this name.
