@@ -27,7 +27,7 @@ use crate::policy::Policy;
 use crate::resolver::Resolver;
 use crate::validator::{Approvals, Memory, Metrics as ValidationMetrics, Validators};
 
-/// The state of admission that a new configuration replaces. All sources of reviews share it.
+/// The state of admission that a new configuration replaces. All sources of reviews share this state.
 pub struct Generations {
     current: Arc<Current>,
     client: Client,

@@ -66,7 +66,7 @@ pub enum Target {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Treatment {
-    /// Nothing to do: the image has a digest, or the configuration exempts it.
+    /// The image stays as it is: it has a digest, or the configuration exempts it.
     LeaveAlone,
     Resolve {
         reference: Reference,

@@ -39,7 +39,7 @@ impl Stored {
         stored
     }
 
-    /// Whether the stored object has the same image at the same position.
+    /// Whether the stored object has the image `seen` at the same position.
     pub fn has(&self, seen: FoundImage<'_>) -> bool {
         !self.images.is_empty() && self.images.contains(&fingerprint(&self.keys, seen))
     }

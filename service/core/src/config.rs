@@ -81,7 +81,7 @@ impl Config {
         Self::overruled(text, path, kinds, &Environment(&|_| None))
     }
 
-    /// Checks `text` as the content of the file `path`, with the settings of `environment` on top.
+    /// Checks `text` as the content of the file `path`, with some settings replaced by those of `environment`.
     pub fn overruled(
         text: &str,
         path: &Path,

@@ -66,7 +66,6 @@ pub struct Ruling {
     pub digest: String,
     /// [`VERIFIED`], or the class of the failure.
     pub verdict: String,
-    /// The signers whose signatures were accepted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signers: Vec<Signed>,
     /// Why the image may not run, as text for people.

@@ -31,7 +31,6 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 /// Largest object that is read, in bytes: a `ConfigMap` with a megabyte in base64, and some other fields.
 const OBJECT_BYTES_MAX: usize = 4 << 20;
 
-/// Why an injection cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The API server refused or did not answer.

@@ -52,7 +52,6 @@ pub enum ImagesError {
         /// The image that needs the missing blob.
         of: String,
     },
-    /// A registry did not deliver an image.
     #[error("{image}: {cause}")]
     Registry {
         image: String,

@@ -40,7 +40,7 @@ pub enum PayloadError {
     /// The chunk size is outside the limits.
     #[error("chunks have {CHUNK_BYTES_LEAST} to {CHUNK_BYTES_MAX} bytes, not {0}, because of the limit of a ConfigMap")]
     ChunkBytes(u32),
-    /// There are more chunks than an index can describe and a Pod can mount.
+    /// The payload has more chunks than an index can describe and a Pod can mount.
     #[error(
         "{chunks} chunks of {chunk_bytes} bytes are too many: an index describes {CHUNKS_MAX}, so take larger chunks (up to {CHUNK_BYTES_MAX} bytes) or fewer images"
     )]

@@ -16,7 +16,7 @@ pub const MEMORY_BYTES: i128 = 64 << 20;
 /// Maximum number of reasons that are shown if no node is suitable.
 const REASONS_MAX: usize = 20;
 
-/// The fields of a node that affect the choice.
+/// The fields of a node that affect the choice of node and image.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Node {
@@ -78,7 +78,7 @@ struct NodeImage {
     size_bytes: u64,
 }
 
-/// The fields of a Pod that affect the choice.
+/// The fields of a Pod that affect the choice of node and image.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Pod {

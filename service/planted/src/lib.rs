@@ -140,7 +140,7 @@ bugs! {
     UnboundedAnswers = "unbounded-answers",
     /// An image with too much evidence to check is admitted, as if its registry were unavailable.
     EvidenceAsUnavailable = "evidence-as-unavailable",
-    /// Waiting alerts are limited by number alone: 10,000 alerts of any size, each with all images.
+    /// Only the number of waiting alerts is limited: to 10,000 alerts of any size, each with all images.
     AlertsByNumber = "alerts-by-number",
     /// Every tenth alert is not sent.
     AlertLost = "alert-lost",

@@ -125,8 +125,8 @@ impl Hosts {
         self
     }
 
-    /// Reads the files with authorities and the docker configuration again. After a change of authorities, only new
-    /// connections are used. Returns whether credentials have changed.
+    /// Reads the files with authorities and the docker configuration again. After a change of authorities, requests use
+    /// only new connections. Returns whether credentials have changed.
     pub fn look_at_files(&self) -> bool {
         for entry in self.entries.values() {
             let Some(authorities) = &entry.authorities else { continue };

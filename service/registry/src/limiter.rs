@@ -52,7 +52,6 @@ struct State {
     next: Option<Instant>,
 }
 
-/// Why a request may not be sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Shut {
     #[error("has failed {BREAK_AFTER} times in a row and is not asked for some seconds; at last: {cause}")]
@@ -173,7 +172,7 @@ impl Pass<'_> {
         self.silence = Some(Arc::clone(silence));
     }
 
-    /// Ends the request because of a limit of this program. Such an end says nothing about the registry.
+    /// Ends the request because of a limit of this program. The registry is not at fault for such an end.
     pub fn untold(mut self) {
         self.said = true;
         self.limiter.state.lock().probing &= !self.probe;

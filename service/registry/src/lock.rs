@@ -51,7 +51,7 @@ struct Entry {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The file is not YAML, or has other keys.
+    /// The file is not YAML, or has keys that a lock file must not have.
     #[error("it is no lock file: {0}; write it anew with `pin --lock`")]
     Shape(String),
     #[error("it has version {0}; this program reads version {VERSION}: write it anew with `pin --lock`")]

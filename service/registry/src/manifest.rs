@@ -41,7 +41,6 @@ pub enum ManifestError {
     Digest,
 }
 
-/// The digest that the headers state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stated {
     /// A digest: `sha256:` and 64 hex digits.

@@ -11,7 +11,6 @@ const PATH_BYTES_MAX: usize = 4 << 10;
 pub struct Url {
     /// Whether the scheme is `http`.
     pub plain: bool,
-    /// Host and port as written.
     pub authority: Authority,
     /// Path with query, starting with `/`.
     pub path: String,

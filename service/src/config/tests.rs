@@ -12,7 +12,6 @@ use service_replicas::config::{Bucket, Replicas};
 use service_watch::QueueKey;
 use service_watch::config::Watch;
 
-/// The sections of a parsed file.
 struct Config {
     admission: Option<Admission>,
     replicas: Option<Replicas>,

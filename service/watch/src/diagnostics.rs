@@ -80,7 +80,7 @@ pub struct Metrics {
     pub streams: Family<WatchLabel, Counter>,
     /// Events that the watch stream had not delivered and that a relist found.
     pub lost: Family<ResourceLabel, Counter>,
-    /// Events that changed nothing.
+    /// Number of events that changed nothing in the view.
     pub repeats: Family<ResourceLabel, Gauge>,
     pub objects: Family<ResourceLabel, Gauge>,
     pub reconciles: Family<Label, Counter>,

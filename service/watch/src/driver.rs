@@ -244,7 +244,7 @@ impl<K: Kind> Driver<K> {
         }
     }
 
-    /// Reads one stream to its end, then waits as long as this kind of end requires.
+    /// Reads one watch stream to its end, then pauses as long as the kind of end requires.
     async fn stream(&mut self, mut stream: Stream, mut lines: Lines) {
         let mut progress = Progress { opened: Instant::now(), bytes: false, lines: false };
         // The list at the start of this stream may have ended in the middle of a chunk.

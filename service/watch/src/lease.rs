@@ -164,7 +164,7 @@ impl Elector {
         }
     }
 
-    /// Releases the Lease, so that no replica waits until it expires. The caller has stopped reconciling.
+    /// Releases the Lease, so that no replica waits until it expires. The caller must have stopped reconciling.
     pub async fn release(&mut self) {
         self.tenure.set(Instant::now());
         let Some(version) = self.version.take() else { return };

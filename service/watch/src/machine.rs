@@ -36,7 +36,7 @@ const TOUCHED_MAX: usize = 100_000;
 /// Kinds of changes to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// The object was unknown before.
+    /// The object was unknown before the event.
     Added,
     Modified,
     /// The object was deleted; the event has its last known state.
@@ -403,7 +403,7 @@ impl<K: Kind> Machine<K> {
     ///
     /// A known object that is newer than the list stays. Every other object becomes equal to the list, even if its
     /// version in the list is older. In that case, the server was reset and has passed our version since. After a reset
-    /// (`rewound`) equal versions mean nothing, so every object is emitted.
+    /// (`rewound`), equal versions mean nothing, so an event is emitted for every object.
     fn diff(&mut self, listing: &Listing<K>, concerns: impl Fn(&Key) -> bool, rewound: bool, out: &mut Vec<Event<K>>) {
         let is_newer = |known: &Object<K>| !rewound && older(&listing.version, &known.version);
         for known in self.store.snapshot() {

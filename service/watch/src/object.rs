@@ -51,7 +51,6 @@ pub struct Object<K = Package> {
     pub body: K,
 }
 
-/// The needed fields of a Package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Package {
     pub generation: i64,

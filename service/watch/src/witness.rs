@@ -53,7 +53,6 @@ pub struct Witness {
     queue: Option<mpsc::Sender<String>>,
 }
 
-/// The task that delivers the observations in the queue.
 pub struct Delivery {
     client: Client,
     path: String,

@@ -110,7 +110,6 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The mode's name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::Resolve => "resolve",
@@ -150,9 +149,9 @@ pub struct OnFailure {
     pub not_found: Option<Action>,
     /// The registry refuses the credentials.
     pub auth: Option<Action>,
-    /// The result is unknown: timeout, overload or broken connection.
+    /// The result for the image is unknown: timeout, overload or broken connection.
     pub unavailable: Option<Action>,
-    /// The reference or this program's configuration cannot work.
+    /// The image reference is invalid, or this program's configuration is wrong.
     pub misconfigured: Option<Action>,
     /// A defect of this program.
     pub internal: Option<Action>,

@@ -10,7 +10,6 @@ use serde::Deserialize;
 use service_core::kube::Webhooks;
 use service_core::wire::verifies;
 
-/// The URL paths of a mutating webhook.
 const PATHS: [&str; 2] = ["/mutate", "/v1/mutate"];
 
 #[derive(Debug, Default, Deserialize)]

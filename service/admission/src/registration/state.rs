@@ -22,7 +22,7 @@ struct Known {
 }
 
 impl State {
-    /// A state without problems; registers the metric.
+    /// A state without problems, whose metric is registered.
     pub fn register(registry: &mut Registry) -> Self {
         let state = Self::default();
         registry.register(

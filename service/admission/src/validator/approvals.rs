@@ -80,7 +80,7 @@ impl Metrics {
         Arc::new(metrics)
     }
 
-    /// Counts a verdict for a review.
+    /// Counts the verdict on an image of a review.
     pub fn answered(&self, answer: &Answer) {
         let result = answer.as_ref().map_or_else(|failure| failure.class.name(), |_| "verified");
         self.verdicts.get_or_create(&ResultLabel { result }).inc();

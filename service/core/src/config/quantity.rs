@@ -41,7 +41,6 @@ pub fn written(duration: Duration) -> String {
     }
 }
 
-/// Parses a duration such as `5s`.
 pub fn span(text: &str) -> Result<Span, Error> {
     let (number, unit) = split(text, "5s")?;
     let factor_ms = match unit {
@@ -56,7 +55,6 @@ pub fn span(text: &str) -> Result<Span, Error> {
     if duration > DURATION_MAX { Err(too_large()) } else { Ok(Span(duration)) }
 }
 
-/// Parses a size such as `4MiB`.
 pub fn size(text: &str) -> Result<Size, Error> {
     let (number, unit) = split(text, "4MiB")?;
     let factor = match unit {

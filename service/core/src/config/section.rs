@@ -221,7 +221,6 @@ impl Environment<'_> {
         self.read(name).map(parse).transpose()
     }
 
-    /// The error about a variable whose value is invalid.
     pub fn wrong(name: &str, value: &str, known: &str) -> Error {
         Error::Value {
             path: "the environment".into(),

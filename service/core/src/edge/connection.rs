@@ -77,7 +77,6 @@ enum End {
     GivenUp,
 }
 
-/// Serves one connection to its end.
 pub(super) async fn serve(tcp: TcpStream, address: IpAddr, slot: Slot, shared: &Shared, phase: watch::Receiver<Phase>) {
     let Some(tls) = &shared.tls else {
         slot.established();

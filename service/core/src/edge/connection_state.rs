@@ -102,7 +102,6 @@ impl ConnectionState {
         self.refused.store(0, Ordering::Relaxed);
     }
 
-    /// Records a refused stream.
     pub(super) fn refuse(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
 //! One listener: it accepts connections, limits their number, and ends in order.
 //!
-//! A listener owns its connections in a set of limited size, which ends with the listener. `connection` speaks the
-//! protocols; `slots` chooses the connection to close if there are too many.
+//! A listener owns its connections in a set of limited size, which ends with the listener. The module `connection`
+//! speaks the protocols; `slots` chooses the connection to close if there are too many.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

@@ -69,7 +69,7 @@ impl CertificateError {
 pub struct Files {
     /// PEM file with the server's certificate chain, leaf first.
     pub certificate: PathBuf,
-    /// PEM file of the certificate's key.
+    /// PEM file of the key of the server's certificate.
     pub key: PathBuf,
     /// A certificate from another module of this process. If it is set, `certificate` and `key` are not read.
     pub handed: Option<Arc<Handed>>,

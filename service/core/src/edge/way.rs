@@ -37,7 +37,6 @@ pub trait Calls: Send + Sync + Sized + 'static {
     type Permit<'a>: Send;
     /// The request that the head of a call states.
     type Target<'a>: Send + Sync;
-    /// A body and the memory that it holds.
     type Body<'a>: Send + Sync;
     /// The reason for an answer other than success.
     type Refusal: Send + 'static;
@@ -52,7 +51,7 @@ pub trait Calls: Send + Sync + Sized + 'static {
     /// Reads the request from the head and checks the rights of the caller.
     fn target<'a>(&self, call: &mut Self::Call, head: &'a Head) -> Result<Self::Target<'a>, Self::Refusal>;
 
-    /// Takes a permit for the call. If there is none, the call is refused as overload.
+    /// Takes a permit for the call. Without a free permit, the call is refused as overload.
     fn enter<'a>(&'a self, call: &'a Self::Call) -> Result<Self::Permit<'a>, Self::Refusal>;
 
     fn read<'a, B: Body<Data = Bytes, Error: Broken> + Send + Unpin>(

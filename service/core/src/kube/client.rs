@@ -30,7 +30,7 @@ const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time limit until a watch is accepted. A working server accepts it at once; a hanging one must not block the service.
 const WATCH_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// Media types for the metadata of objects. A server without support for that form sends whole objects.
+/// Media types for the metadata of objects. A server that does not support these media types sends whole objects.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json";
 /// Maximum number of characters that are kept of a server's error message.
@@ -221,8 +221,8 @@ impl Client {
         link.success(response)
     }
 
-    /// Sends a JSON object by server-side apply; `path` contains the query with the field manager. The answer has only
-    /// metadata, because the answer to a large object would be equally large.
+    /// Sends a JSON object by server-side apply; `path` contains the query with the field manager. The answer contains
+    /// only metadata, because a whole object may be as large as the request.
     pub async fn apply(&self, path: &str, object: Bytes, deadline: Instant) -> Result<Bytes, Error> {
         let link = self.link();
         // JSON is YAML, and this is the only media type that every server accepts for it.

@@ -28,7 +28,6 @@ pub enum KubeconfigError {
     Read { path: PathBuf, source: std::io::Error },
     #[error("{}: {source}", path.display())]
     Parse { path: PathBuf, source: Box<YamlError> },
-    /// A value is missing or cannot be used.
     #[error("{}: {what}", path.display())]
     Value { path: PathBuf, what: String },
     /// There is neither a kubeconfig, nor does this process run in a Pod.

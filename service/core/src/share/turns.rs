@@ -40,7 +40,7 @@ struct Wish {
     granted: oneshot::Sender<Grant>,
 }
 
-/// Granted units; released on drop.
+/// Granted units of memory; released on drop.
 #[derive(Debug)]
 pub struct Grant {
     turns: Option<Arc<Turns>>,

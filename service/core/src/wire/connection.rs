@@ -63,7 +63,6 @@ pub(super) struct Http2 {
 }
 
 struct Driver {
-    /// Cancelled at the end of the connection.
     ended: CancellationToken,
     _task: AbortOnDropHandle<()>,
 }

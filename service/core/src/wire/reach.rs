@@ -83,7 +83,7 @@ fn v6_is_inside(address: Ipv6Addr) -> bool {
     }
 }
 
-/// The API server's address. Service addresses of a cluster may be public; this process knows only this one.
+/// The API server's address. Service addresses of a cluster may be public; this process knows only the API server's.
 fn api_server() -> Option<IpAddr> {
     std::env::var("KUBERNETES_SERVICE_HOST").ok()?.parse().ok()
 }

@@ -36,11 +36,7 @@ pub enum Failure {
     },
     /// All chunks are valid, but the digest of the whole payload is wrong.
     #[error("the payload has the digest {found}, and the index says {expected}")]
-    Whole {
-        expected: Digest,
-        /// The digest of all chunks in order.
-        found: Digest,
-    },
+    Whole { expected: Digest, found: Digest },
     #[error("payload: {0}")]
     Payload(String),
     #[error("catalog: line {line}: {what}")]

@@ -67,7 +67,7 @@ fn text(field: &[u8]) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Parses octal digits with blanks or NULs around them. Eleven digits mean at most 8 GiB, more than a payload has.
+/// Parses octal digits with blanks or NULs around them. Eleven octal digits allow 8 GiB, more than a payload has.
 fn octal(field: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(field).ok()?.trim_matches([' ', '\0']);
     let digits = !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'0'..=b'7'));

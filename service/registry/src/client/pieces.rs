@@ -25,8 +25,8 @@ pub enum Piece {
 impl Registry {
     /// Requests `wanted` for `repository` at `host`, both spelled as in images, with the credentials in `keyring`.
     ///
-    /// The mirrors and the registry are asked in order until one has the object. If none has it, the last answer
-    /// counts.
+    /// The mirrors and the registry are asked in order until one has the object. If none has the object, the last
+    /// answer counts.
     pub async fn piece(
         &self,
         (host, repository): (&str, &str),

@@ -13,7 +13,6 @@ use crate::keychain::Keyring;
 use crate::lock::Lock;
 use service_core::wire::{self, Trust};
 
-/// The result of reading a file again.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Look {
     /// The content is the same as before, good or bad.

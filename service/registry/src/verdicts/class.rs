@@ -17,9 +17,9 @@ pub enum Class {
     /// The registry says that the tag or repository does not exist.
     NotFound,
     Auth,
-    /// The result is unknown: timeout, overload or broken connection.
+    /// The result for the image is unknown: timeout, overload or broken connection.
     Unavailable,
-    /// The reference or this program's configuration cannot work.
+    /// The image reference is invalid, or this program's configuration is wrong.
     Misconfigured,
     /// A defect of this program: a task panicked.
     Internal,

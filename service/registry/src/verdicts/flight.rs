@@ -22,7 +22,6 @@ struct Entry<V: Clone> {
 
 pub struct Joined<V: Clone> {
     pub flight: Shared<BoxFuture<'static, V>>,
-    /// Whether this caller started the lookup.
     pub started: bool,
     /// How long the lookup has waited for other servers.
     pub silence: Arc<Silence>,

@@ -1,5 +1,4 @@
-//! Passes alerts to another process, which sends them to its receivers. Alerts keep their order, and one call passes
-//! several alerts.
+//! Passes alerts to another process, which sends them to its receivers. One call passes several alerts, in order.
 //!
 //! This module owns the queue of alerts for the other process. If the process is unreachable, reviews are not delayed
 //! unless they must wait; undelivered alerts become dead letters in this process.

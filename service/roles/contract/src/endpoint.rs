@@ -67,7 +67,7 @@ pub trait Endpoint: Send + Sync + 'static {
 
     fn routes(&self) -> &'static [Route];
 
-    /// The JSON answer to the route with this index, by `deadline`.
+    /// The JSON answer to a call of the route with the index `route`, by `deadline`.
     fn answer(&self, route: usize, body: Bytes, deadline: Instant) -> BoxFuture<'_, Result<Bytes, Refusal>>;
 }
 

@@ -79,7 +79,6 @@ pub struct Item {
     pub error: String,
 }
 
-/// Why a response is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
     /// A fault that the answers of any validator can have.

@@ -44,7 +44,7 @@ pub struct Subject {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
     pub demand: &'static str,
-    /// Why the case failed; `None` if it passed.
+    /// Why the case failed; `None` if the case passed.
     pub failed: Option<String>,
 }
 

@@ -59,7 +59,6 @@ pub struct Settings {
     pub told: bool,
 }
 
-/// Why an inquiry has no ruling.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unanswered {
     /// The result is unknown at present.

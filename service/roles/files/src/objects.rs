@@ -62,11 +62,9 @@ pub struct Finding {
     pub proposed: Option<String>,
 }
 
-/// An image that was pinned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
     pub image: String,
-    /// The image after the change.
     pub pinned: String,
     /// The signers and their evidence, if signatures were verified.
     pub evidence: Vec<String>,
@@ -178,7 +176,7 @@ impl ObjectContext<'_> {
         ask(self.review, asked, Instant::now() + LONGEST).await
     }
 
-    /// Judges each image separately, after the whole object was refused with the message `whole`.
+    /// Judges each image separately, after a review of the whole object was refused with the message `whole`.
     async fn one_by_one(&self, images: &[(String, Id)], whole: String, judged: &mut Judged) {
         let before = judged.findings.len();
         for (pointer, id) in images {

@@ -37,7 +37,7 @@ const LEAVES_PER_AUTHORITY: u32 = 3;
 pub struct OwnCertificates {
     /// The Service that the API server calls. The certificate contains its names.
     pub service: String,
-    /// The namespace of Service, Secret and Lease; if absent, the Pod's.
+    /// The namespace of Service, Secret and Lease; if absent, the Pod's namespace.
     pub namespace: Option<String>,
     pub secret: String,
     pub lease: String,

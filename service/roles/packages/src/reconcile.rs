@@ -60,7 +60,7 @@ pub struct Reconciler {
 #[derive(Debug, Clone, Default)]
 struct Memo {
     uid: Box<str>,
-    /// The last generation that was finished, with success or failure.
+    /// The package's last generation that was finished, with success or failure.
     done: Option<i64>,
     /// Whether the last generation succeeded, so that its policies are restored after changes.
     kept: bool,
@@ -87,7 +87,7 @@ enum Work {
 }
 
 impl Reconciler {
-    /// Reconciles keys until the queue is closed.
+    /// Reconciles packages from the queue until the queue is closed.
     async fn work(self: Arc<Self>) {
         while let Some(turn) = self.queue.next().await {
             self.visit(&turn.key).await;

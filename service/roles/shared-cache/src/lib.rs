@@ -2,8 +2,8 @@
 //!
 //! This crate owns the connection and the stored values. Redis is not trusted: every value has an authentication code
 //! over its name and expiry, which only a holder of the key can make. If Redis is slow, full, unreachable or returns
-//! wrong values, verdicts are computed again. No caller waits for a connection, or longer than the time limit for an
-//! answer.
+//! wrong values, verdicts are computed again. No caller waits for a connection to Redis, nor longer than the time limit
+//! for an answer.
 
 pub mod config;
 mod connection;

@@ -20,7 +20,6 @@ pub enum Reply {
     Nil,
 }
 
-/// Why bytes are not a valid answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
     /// The bytes have a wrong start or end.

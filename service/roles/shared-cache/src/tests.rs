@@ -42,7 +42,7 @@ fn free_port() -> u16 {
 
 impl Server {
     /// Starts the server with TLS, a user `cache` with the rights that the cache needs, and a user `admin`. `more` is
-    /// added to its configuration.
+    /// added to the server's configuration.
     fn start(more: &str) -> Option<Self> {
         let program = program()?;
         let (folder, port) = (tempfile::tempdir().unwrap(), free_port());

@@ -1,4 +1,4 @@
-//! Certificates of signers: identity and key. [`crate::authority`] decides whether they are trusted.
+//! Certificates of signers: identity and key. The module [`crate::authority`] decides whether certificates are trusted.
 
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;

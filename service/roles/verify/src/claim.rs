@@ -184,7 +184,7 @@ impl Claim {
 }
 
 impl Statement {
-    /// The predicate of the statement in `payload`; null if it has none.
+    /// The predicate of the statement in `payload`; null if the statement has no predicate.
     pub(crate) fn predicate(payload: &[u8]) -> Result<Value, String> {
         let read: Result<Predicate, _> = json::read(payload);
         read.map(|read| read.predicate).map_err(|error| format!("its predicate cannot be read: {error}"))

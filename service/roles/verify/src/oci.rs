@@ -301,7 +301,7 @@ fn known_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTree
         "dev.sigstore.bundle.",
         "org.opencontainers.image.created",
     ];
-    /// Maximum number of annotations that are kept; tools write fewer.
+    /// Maximum number of annotations of an object that are kept; tools write fewer.
     const MAX: usize = 32;
     struct Annotations;
     impl<'de> serde::de::Visitor<'de> for Annotations {

@@ -45,7 +45,7 @@ pub enum Roots {
 pub struct AttestationRule {
     /// The required predicate type, for example `https://slsa.dev/provenance/v1`.
     pub predicate_type: String,
-    /// Rules for fields of the predicate; all of them must hold.
+    /// Rules for fields of the predicate; the predicate must fulfil all of them.
     pub fields: Vec<FieldRule>,
 }
 

@@ -42,7 +42,6 @@ pub enum Class {
     Misconfigured,
 }
 
-/// A signature that counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signer {
     /// The trust root that accepts the signature.
@@ -51,7 +50,7 @@ pub struct Signer {
     pub kind: EvidenceKind,
     /// Predicate type of an attestation; `None` for a signature.
     pub predicate_type: Option<String>,
-    /// Where the signature was found.
+    /// The place where the signature was found.
     pub source: String,
     /// Index in the transparency log, if the log was checked.
     pub log_index: Option<u64>,
@@ -86,7 +85,7 @@ pub enum EvidenceKind {
 /// An object that does not count as a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejected {
-    /// Where the object was found.
+    /// The place where the object was found.
     pub source: String,
     pub class: Class,
     pub cause: String,

@@ -32,7 +32,6 @@ const PATTERN_BYTES_MAX: usize = 1 << 20;
 /// The finalizer of actions that name no finalizer.
 const FINALIZER: &str = "longhaul.dev/watcher";
 
-/// The settings of the role: watched resources and actions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Watcher {
     /// Whether lists are streamed if the server supports streamed lists.
@@ -41,7 +40,6 @@ pub struct Watcher {
     pub actions: Vec<Action>,
 }
 
-/// An action on events of a resource.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Action {
     /// The action's name in messages, metrics and calls.
@@ -87,7 +85,7 @@ pub struct Receiver {
     pub url: String,
     /// PEM file with the authorities that are trusted for the server instead of the system's.
     pub ca_file: Option<PathBuf>,
-    /// A file with a token for `Authorization: Bearer`; it is read for each call.
+    /// A file with a token for `Authorization: Bearer`; the file is read for each call.
     pub token_file: Option<PathBuf>,
     pub timeout: Duration,
 }

@@ -98,7 +98,8 @@ pub fn queue(action: &str, hook: Hook, board: Arc<Problems>, metrics: Metrics) -
 }
 
 impl Entrance {
-    /// Queues an event. If the queue is full, the result is a future that is ready when there is memory for the event.
+    /// Queues an event for the receiver. If the queue is full, the result is a future that is ready when there is
+    /// memory for the event.
     pub fn tell(&self, action: &Arc<str>, resource: &str, event: &Event<Meta>) -> Backpressure {
         let object = &event.object;
         let line = Line {

@@ -112,7 +112,7 @@ async fn r27_a_session_does_not_outlive_a_revocation() {
 }
 
 /// While an authority's revocation list is expired, all its clients are refused, even connected clients. With a new
-/// list, they are accepted again.
+/// list, the clients are accepted again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r27_a_list_that_is_out_of_date_is_enforced() {
     let world = world("").await;

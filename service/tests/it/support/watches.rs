@@ -33,7 +33,7 @@ pub enum Fault {
 
 /// A log of events that clients can watch.
 pub trait Log: Send + Sync + 'static {
-    /// The events after a version, the oldest first, each with its version.
+    /// The events after the version `from`, the oldest first, each with its version.
     fn pending(&self, from: u64) -> Vec<(u64, String)>;
 
     /// Delay before each event of a watch is sent.

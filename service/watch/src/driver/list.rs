@@ -27,8 +27,8 @@ pub enum ListError {
     Request(#[from] kube::Error),
     #[error(transparent)]
     Page(#[from] PageError),
-    /// The continue token expired between two pages. The next attempt requests the whole list at once, as client-go
-    /// does.
+    /// The continue token expired between two pages. After an expired token, the whole list is requested at once, as
+    /// client-go does.
     #[error("the continue token expired")]
     TokenExpired,
     /// The list has too many pages.

@@ -18,9 +18,10 @@ use crate::object::Kind;
 use crate::source::{Form, Source, encode};
 use crate::store::Store;
 
-/// Longest time without a byte before the list is complete, as for a page.
+/// Longest time without a byte before a streamed list is complete, as for a page.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// Longest time until the list is complete. A server that never sends the final bookmark may send events for ever.
+/// Longest time until a streamed list is complete. A server that never sends the final bookmark may send events for
+/// ever.
 const LIST_MAX: Duration = Duration::from_mins(2);
 
 #[derive(Debug, thiserror::Error)]

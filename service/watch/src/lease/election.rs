@@ -28,7 +28,6 @@ pub struct Record {
     pub lease_transitions: Option<i64>,
 }
 
-/// The state of the election as one replica knows it.
 #[derive(Debug)]
 pub struct Election {
     identity: String,
@@ -46,7 +45,6 @@ impl Election {
         &self.identity
     }
 
-    /// The last known holder; empty if no holder is known.
     pub fn holder(&self) -> &str {
         self.observed.as_ref().and_then(|(record, _)| record.holder_identity.as_deref()).unwrap_or_default()
     }

@@ -25,7 +25,7 @@ pub struct Listing<K = Package> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PageStep {
     More(String),
-    /// The page was the last one.
+    /// The page was the last page of the list.
     Complete,
 }
 

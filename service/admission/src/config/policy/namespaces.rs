@@ -14,7 +14,7 @@ const ENTRY_BYTES_MAX: usize = 63;
 pub struct Namespaces {
     /// Namespaces whose objects are not examined.
     ignore: Vec<String>,
-    /// If this list is not empty, only objects in these namespaces are examined.
+    /// If the list is not empty, only objects in its namespaces are examined.
     validate: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ impl Namespaces {
         self.ignore.is_empty() && self.validate.is_empty()
     }
 
-    /// The configuration key that excludes `namespace`; `None` if it is examined.
+    /// The configuration key that excludes `namespace`; `None` if its objects are examined.
     pub fn out(&self, namespace: &str) -> Option<&'static str> {
         let one_of = |globs: &[String]| globs.iter().any(|pattern| glob(pattern.as_bytes(), namespace.as_bytes()));
         if one_of(&self.ignore) {

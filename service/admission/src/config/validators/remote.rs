@@ -37,7 +37,7 @@ pub struct Remote {
 pub struct Provider {
     pub way: Way,
     pub form: Form,
-    /// Longest time for which an answer is reused.
+    /// Longest time for which a provider's answer is reused.
     pub ttl: Duration,
 }
 

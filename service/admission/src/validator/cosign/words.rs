@@ -21,7 +21,7 @@ pub(super) struct Searched {
     pub looked: Vec<String>,
     /// Objects with an invalid format.
     pub broken: Vec<String>,
-    /// The first failure that made the result uncertain.
+    /// The first failure that made the result for the image uncertain.
     pub doubt: Option<Failure>,
 }
 

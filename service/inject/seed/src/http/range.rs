@@ -2,7 +2,8 @@
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Range {
-    /// The whole content: there is no range, several ranges, or an invalid one, which the RFC lets a server ignore.
+    /// The whole content: the header has no range, several ranges, or an invalid range, which the RFC lets a server
+    /// ignore.
     Whole,
     /// From the first offset to before the second; never empty.
     Part(u64, u64),

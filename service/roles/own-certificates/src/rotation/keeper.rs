@@ -75,8 +75,8 @@ impl Keeper {
         Self { place, client, state, metrics, elector }
     }
 
-    /// Makes and renews certificates while this replica holds the Lease, until `stop`. After `stop`, it releases the
-    /// Lease and waits for the end of its task.
+    /// Makes and renews certificates while this replica holds the Lease, until `stop` is cancelled. After `stop`, it
+    /// releases the Lease and waits for the end of its task.
     pub async fn run(mut self, stop: CancellationToken) {
         loop {
             tokio::select! {

@@ -36,7 +36,7 @@ pub enum Step {
     /// Every configuration trusts the new authority: start the time `settle`.
     Confirm,
     Switch,
-    /// Make a new certificate of the present authority.
+    /// Make a new certificate, signed by the present authority.
     Renew,
     /// All certificates of a former authority have expired: stop trusting it.
     Retire,

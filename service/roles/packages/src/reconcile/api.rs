@@ -19,7 +19,7 @@ use service_watch::{Key, Object, Package, RawObject};
 
 /// How often a conflicting write is repeated before the reconciliation counts as failed.
 const CONFLICTS_MAX: u32 = 5;
-/// The first pause after a conflict; it doubles each time. The other writer often writes again at once.
+/// The first pause after a conflict; the pause doubles each time. The other writer often writes again at once.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Debug, thiserror::Error)]

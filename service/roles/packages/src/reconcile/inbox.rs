@@ -63,7 +63,7 @@ impl Inbox {
         }
     }
 
-    /// Drops events from now on.
+    /// Drops all watch events from now on.
     pub(super) fn close(&self) {
         *self.reconciler.write() = None;
     }

@@ -43,7 +43,7 @@ struct Suspect {
 enum Verdict {
     /// The suspect is no orphan, or its policies were removed.
     Settled,
-    /// The suspect must be checked again.
+    /// The suspect must be checked again later.
     Open,
 }
 

@@ -30,7 +30,7 @@ pub fn requirement(form: Form, root: &str) -> Requirement {
     }
 }
 
-/// The root that accepts a valid signature of this recipe.
+/// The trust root that accepts a valid signature of this recipe.
 pub fn root_of(recipe: &Recipe) -> &'static str {
     if recipe.is_keyless { "keyless" } else { "key" }
 }

@@ -76,7 +76,7 @@ pub struct Tally {
     pub both: u64,
     pub neither: u64,
     pub only_theirs: u64,
-    /// Number of bundles that only the verifier accepts, by known reason.
+    /// Number of changed bundles that only the verifier accepts, by known reason.
     pub excepted: BTreeMap<&'static str, u64>,
     /// Bundles that only the verifier accepts without a known reason: seed, change and the client's message.
     pub only_ours: Vec<String>,
