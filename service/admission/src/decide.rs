@@ -45,7 +45,7 @@ pub struct Found {
     pub digest: Arc<str>,
     /// Whether the image is pinned to the digest.
     pub pin: bool,
-    /// The signers, if signatures were verified.
+    /// The signers of the image, if signatures were verified.
     pub approval: Option<Arc<Approval>>,
 }
 

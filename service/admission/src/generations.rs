@@ -38,7 +38,7 @@ pub struct Generations {
     /// The memory that outsiders may use.
     share: Arc<Share>,
     alerts: Option<Arc<dyn AlertSink>>,
-    /// The cache that several processes of the service share.
+    /// The cache of verdicts that several processes of the service share.
     known: Option<Arc<dyn Knowledge>>,
     /// The reader of objects' owners; made at first use.
     owners: Option<Arc<Owners>>,

@@ -31,7 +31,7 @@ pub struct Report {
     pub rule: String,
     /// The image's digest, if one was found.
     pub digest: Option<Arc<str>>,
-    /// The signers, or why the image is not verified.
+    /// The signers of the image, or why it is not verified.
     pub outcome: Result<Arc<Approval>, Failure>,
 }
 

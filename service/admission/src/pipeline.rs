@@ -290,7 +290,7 @@ impl Pipeline {
         }
     }
 
-    /// Counts the decision. A review that was refused, failed or got a warning is logged.
+    /// Counts the decision of a review. A review that was refused, failed or got a warning is logged.
     fn recorded(&self, ask: &Ask<'_>, decision: Decision) -> Decision {
         let (outcome, said) = match &decision {
             Decision::Allow { patch: None, notes } => ("allowed", notes.warnings.first()),

@@ -233,9 +233,9 @@ impl Policy {
         self.action_and_origin(rule, class).0
     }
 
-    /// The action on `failure` for an image under `rule`. If signatures are demanded and the registry's breaker is
-    /// open, the action is always a refusal, even if the rule admits images of unavailable registries. If the rule
-    /// decided, an attacker that makes the registry fail could choose the images that run.
+    /// The action on the failure `failure` of an image under `rule`. If signatures are demanded and the registry's
+    /// breaker is open, the action is always a refusal, even if the rule admits images of unavailable registries. If
+    /// the rule decided, an attacker that makes the registry fail could choose the images that run.
     pub fn action_on(&self, rule: RuleName, failure: &Failure) -> Action {
         if failure.unasked && self.verifies(rule) {
             return Action::Deny;

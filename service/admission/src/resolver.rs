@@ -85,7 +85,7 @@ impl Resolver {
         self
     }
 
-    /// Whether credentials of Pods are used.
+    /// Whether lookups use credentials of Pods.
     pub fn reads_pull_secrets(&self) -> bool {
         self.pull_secrets.is_some()
     }

@@ -18,7 +18,7 @@ const SWEEP_MIN: usize = 64;
 #[derive(Debug)]
 pub struct Tenants {
     table: Mutex<Table>,
-    /// The number of lookups of each image.
+    /// The number of lookups under way for each image.
     asked: Mutex<HashMap<String, usize>>,
 }
 

@@ -25,7 +25,7 @@ pub const VERSION: u32 = 1;
 /// by mistake.
 const WEBHOOKS_MAX: usize = 8;
 
-/// The sections of one file, checked.
+/// The checked sections of one configuration file.
 #[derive(Debug, Clone)]
 pub struct Config {
     sections: Vec<(&'static Kind, Option<Box<dyn Value>>)>,
@@ -48,7 +48,7 @@ pub enum Error {
     #[error("{}: {key}: {what}", path.display())]
     Value {
         path: PathBuf,
-        /// The key with its parents, joined by dots.
+        /// The configuration key with its parents, joined by dots.
         key: String,
         /// The reason for the error, and how to fix it.
         what: String,
@@ -118,7 +118,6 @@ impl Config {
             .find_map(|one| (one as &mut dyn Any).downcast_mut())
     }
 
-    /// The section `S`, which every configuration has.
     pub fn of<S: Section>(&self) -> &S {
         self.find().expect("a section with defaults is in every configuration whose kinds name it")
     }

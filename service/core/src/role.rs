@@ -105,7 +105,7 @@ pub trait Running: Send {
     /// Called when the process stops being ready: tasks for which no caller waits end now; calls are still answered.
     fn leave(&mut self) -> BoxFuture<'_, ()>;
 
-    /// Called after the last answer: all tasks of the role end.
+    /// Ends all tasks of the role. The program calls this function after the last answer.
     fn stop(self: Box<Self>) -> BoxFuture<'static, ()>;
 }
 

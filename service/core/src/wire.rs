@@ -482,7 +482,7 @@ struct PooledConnection<'a> {
 }
 
 impl PooledConnection<'_> {
-    /// Reserves memory for `bytes` in total. The first unit is free, so that small answers never fail.
+    /// Reserves memory for `bytes` in total. The first unit of memory is free, so that small answers never fail.
     fn grow(&mut self, bytes: usize) -> Result<(), Error> {
         let has = self.permit.as_ref().map_or(0, SemaphorePermit::num_permits);
         let more = (bytes / HELD_UNIT_BYTES).saturating_sub(has);

@@ -19,8 +19,8 @@ use super::metadata::{Metadata, Partial};
 use super::objects::Names;
 use service_core::kube::{self, Client, LIST_PAGE, Write};
 
-/// How long a server may fail or be silent before an injection stops. The restart of a control plane takes a minute or
-/// two.
+/// Time for which an API server may fail or be silent before an injection stops. The restart of a control plane takes a
+/// minute or two.
 pub const PATIENCE: Duration = Duration::from_mins(5);
 /// Time limit for applying a large object: a slow control plane needs seconds for a megabyte.
 pub const APPLY_TIME: Duration = Duration::from_secs(30);

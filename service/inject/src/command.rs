@@ -154,7 +154,7 @@ fn parallel(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| format!("from 1 to {PARALLEL_MAX}"))
 }
 
-/// The functions of the program that these commands use.
+/// The functions of the main program that the `inject` commands use.
 #[derive(Debug, Clone, Copy)]
 pub struct Program {
     /// Loads the configuration at a path; without a path, that of an empty file.

@@ -48,7 +48,6 @@ pub fn advice(error: &kube::Error) -> String {
     }
 }
 
-/// How to solve a refused request.
 fn refusal(status: u16, message: &str) -> Option<String> {
     let has = |part: &str| message.contains(part);
     let remedy = match status {

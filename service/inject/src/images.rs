@@ -98,7 +98,6 @@ impl Blob {
         }
     }
 
-    /// Reads a small blob into memory.
     fn read(&self, path: &Path) -> Result<Vec<u8>, ImagesError> {
         if self.bytes > MANIFEST_BYTES_MAX {
             let what = format!("a manifest of {} bytes; the most is {MANIFEST_BYTES_MAX}", self.bytes);
@@ -280,7 +279,7 @@ impl Images {
         json!({"schemaVersion": 2, "mediaType": media_type, "manifests": descriptors}).to_string()
     }
 
-    /// Number of signatures and other objects that belong to the images.
+    /// Number of signatures and similar objects that belong to the payload's images.
     pub fn count_beside(&self) -> usize {
         let tags = self.catalog.repositories.values().flat_map(|repository| repository.tags.keys());
         let tagged = tags.filter(|tag| beside::image_of(tag).is_some()).count();

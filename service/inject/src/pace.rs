@@ -28,7 +28,7 @@ pub struct Pace {
     /// The time of the fastest answer, which slowly adapts to later answers.
     best: Option<Duration>,
     refusals: u32,
-    /// Nothing is sent before this time.
+    /// No chunk is sent before this time.
     until: Option<Instant>,
     /// The time at which a chunk was last accepted.
     progress: Instant,

@@ -25,7 +25,6 @@ pub const GROUP: u32 = 32;
 const WINDOW_LOG: u32 = 18;
 /// The level of the compression: zstd's default.
 const LEVEL: i32 = 3;
-/// Buffer between the compressor and the file.
 const BUFFER_BYTES: usize = 256 << 10;
 
 #[derive(Debug, thiserror::Error)]

@@ -244,7 +244,6 @@ fn tolerated(taint: &Taint, tolerations: &[String]) -> bool {
     })
 }
 
-/// Parses `key[=value][:effect]`.
 pub fn toleration(text: &str) -> Taint {
     let (rest, effect) = text.rsplit_once(':').unwrap_or((text, ""));
     let (key, value) = rest.split_once('=').unwrap_or((rest, ""));

@@ -43,13 +43,12 @@ pub struct Sent {
     pub chunks: usize,
     pub request_bytes: u64,
     pub refusals: u64,
-    /// The number of requests, including refused requests.
     pub requests: u64,
     /// Time from the first request to the last answer.
     pub elapsed: Duration,
 }
 
-/// Finds the existing objects by labels and annotations.
+/// Finds the existing objects of the injection by labels and annotations.
 pub async fn census(cluster: &Cluster, index: &Index) -> Result<Census, Error> {
     let names = &cluster.names;
     let places: BTreeMap<String, usize> =

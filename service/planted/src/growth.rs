@@ -49,12 +49,13 @@ const LOOK: Duration = Duration::from_millis(250);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
     /// A review was decided.
-    Review { denied: bool },
+    Review {
+        denied: bool,
+    },
     /// An object was added.
     Object,
     /// A stream of a watch has ended.
     Reconnect,
-    /// A list is complete.
     List,
 }
 

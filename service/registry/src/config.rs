@@ -41,7 +41,7 @@ pub struct Resolve {
     pub lock: Option<PathBuf>,
 }
 
-/// Sources of credentials other than the entries of registries.
+/// Sources of credentials besides the entries of registries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keychain {
     /// A docker configuration file, such as `config.json`.

@@ -66,7 +66,6 @@ pub struct Hosts {
 
 pub struct Upstream<'h> {
     hosts: &'h Hosts,
-    /// The host, spelled as in image references.
     host: Authority,
     entry: Option<&'h Entry>,
     pub client: Arc<Client>,
@@ -180,13 +179,12 @@ impl Hosts {
         Some(self.lock.as_ref()?.value().get(name)?.digest.clone())
     }
 
-    /// The registry for the host `host` of image references.
     #[cfg(test)]
     pub fn upstream(&self, host: &str) -> Result<Upstream<'_>, Failure> {
         Ok(self.upstream_at(parsed(host)?))
     }
 
-    /// The registries and repositories to ask for `repository` at `host`, in order; never empty.
+    /// The registries and repositories to ask for `repository` at `host`, in order; the list is never empty.
     pub fn route(&self, host: &str, repository: &str) -> Result<Vec<Stop>, Failure> {
         let host = parsed(host)?;
         Ok(route::route(&host, repository, self.entry(&host).map(|entry| &entry.settings)))
@@ -230,7 +228,6 @@ impl Upstream<'_> {
         self.hosts.metrics.request(wanted);
     }
 
-    /// The host, spelled as in image references.
     pub fn host(&self) -> &Authority {
         &self.host
     }

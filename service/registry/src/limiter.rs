@@ -88,7 +88,7 @@ impl Limiter {
         Self { limits, places: Semaphore::new(limits.concurrent), state: Mutex::default(), breaker }
     }
 
-    /// Waits for a permission, at most until `deadline`.
+    /// Waits for the permission to send a request, at most until `deadline`.
     pub async fn enter(&self, deadline: Instant) -> Result<Pass<'_>, Shut> {
         let now = Instant::now();
         let (mut pass, at) = self.admit(now, deadline)?;

@@ -74,7 +74,7 @@ pub struct ResourceLabel {
 pub struct Metrics {
     /// Accepted events by kind of change.
     pub events: Family<WatchLabel, Counter>,
-    /// Lists that were used, by reason.
+    /// Number of lists that became the view, by reason.
     pub relists: Family<WatchLabel, Counter>,
     /// Watch requests, by the end of their streams.
     pub streams: Family<WatchLabel, Counter>,

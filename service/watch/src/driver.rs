@@ -64,7 +64,6 @@ pub struct Parts<K> {
     pub store: Store<K>,
     pub diagnostics: Arc<Diagnostics<K>>,
     pub witness: Witness,
-    /// The receiver of accepted events.
     pub sink: Sink<K>,
 }
 

@@ -90,7 +90,7 @@ impl Items {
         Ok(())
     }
 
-    /// Ends the list; returns the text around the items.
+    /// Ends the list; returns the JSON text around the list's items.
     pub fn finish(self) -> Result<Vec<u8>, ItemsError> {
         let is_whole = self.at == At::Envelope && self.string == Text::Outside && self.depth == 0;
         if is_whole && !self.envelope.is_empty() { Ok(self.envelope) } else { Err(ItemsError::Torn) }

@@ -85,7 +85,7 @@ impl Tenure {
         self.until.lock().is_none_or(|until| Instant::now() < until)
     }
 
-    /// Remaining time of the term.
+    /// Remaining time of the term in which this process may reconcile.
     pub fn left(&self) -> Duration {
         self.until.lock().map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()))
     }

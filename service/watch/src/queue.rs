@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::object::Key;
 
-/// How keys are grouped. Two keys of one group are never processed at the same time.
+/// How keys of objects are grouped. Two keys of one group are never processed at the same time.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum QueueKey {

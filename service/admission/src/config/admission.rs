@@ -41,7 +41,7 @@ pub struct Admission {
     pub client_ca: Option<PathBuf>,
     /// Accepted names in client certificates; an empty list accepts every name.
     pub client_names: Vec<String>,
-    /// Largest accepted review, bytes.
+    /// Largest accepted review, in bytes.
     pub max_body_bytes: usize,
     /// Memory that all callers and registries may use together, in bytes; `None` means half of the memory that this
     /// process may use.

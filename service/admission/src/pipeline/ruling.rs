@@ -11,9 +11,7 @@ use super::Pipeline;
 use crate::policy::Treatment;
 use crate::validator::Answer;
 
-/// The message of a process that has no validators.
 const NOBODY: &str = "this process verifies no signatures";
-/// The message for an inquiry that exceeds the limit of lookups.
 const CROWDED: &str = "too many images are asked about at one time";
 
 impl Pipeline {

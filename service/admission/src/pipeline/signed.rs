@@ -16,7 +16,6 @@ use service_registry::verdicts::{Class, Failure};
 
 /// The message for a rule that demands verification without a validator.
 const NO_VALIDATOR: &str = "the rule asks for signatures and nobody here can verify any";
-/// The metric label of images that an owner approves.
 const CHILD: &str = "child";
 
 /// The validators and caches for signature checks.

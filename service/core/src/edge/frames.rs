@@ -67,7 +67,6 @@ pub(super) struct Frames {
     sent_bytes: usize,
 }
 
-/// The position of a header block fragment in a payload.
 #[derive(Debug, Clone, Copy, Default)]
 struct Beside {
     /// The payload has a header block fragment.
@@ -90,12 +89,12 @@ pub(super) struct Seen {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Flood {
-    /// Too many frames outside requests.
+    /// The client sends too many frames outside requests.
     #[error("too many HTTP/2 frames without a request")]
     Frames,
     #[error("the head of an HTTP/2 request is too long")]
     Head,
-    /// Too many heads whose values are kept in HPACK's table.
+    /// The client sends too many heads whose values are kept in HPACK's table.
     #[error("the client fills HPACK's table, which has no room")]
     Table,
 }

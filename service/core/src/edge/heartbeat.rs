@@ -19,7 +19,7 @@ const FAILING_MAX: Duration = Duration::from_secs(5);
 /// If a loop's work fails for this long, the process reports that it needs a restart, because it does not recover by
 /// itself.
 const FAILING_DEAD: Duration = Duration::from_mins(1);
-/// A failure that does not repeat within this time is forgotten.
+/// A failure of a loop's work that does not repeat within this time is forgotten.
 const FORGET_AFTER: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]

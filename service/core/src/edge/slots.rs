@@ -34,7 +34,7 @@ pub struct Limits {
     pub handshakes_per_peer: usize,
 }
 
-/// Why a new connection was refused or an older one was closed. The names are label values.
+/// Why a new connection was refused or an older connection was closed. The names are label values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     Full,

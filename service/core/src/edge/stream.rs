@@ -114,7 +114,6 @@ impl TlsStream {
         self.tls.alpn_protocol()
     }
 
-    /// Whether the client resumed an earlier session.
     pub(super) fn is_resumed(&self) -> bool {
         self.tls.handshake_kind() == Some(rustls::HandshakeKind::Resumed)
     }

@@ -21,9 +21,9 @@ pub(super) struct Table {
     /// Whether the present field goes into the table.
     will_insert: bool,
     number: Option<Number>,
-    /// How many texts of the field are still to come.
+    /// Number of texts of the present field that are still to come.
     texts: u8,
-    /// How many bytes of the present text are still to come.
+    /// Number of bytes of the present text that are still to come.
     skip: usize,
 }
 

@@ -109,7 +109,6 @@ pub struct Labels {
     pub server: &'static str,
     /// Label of the client authorities.
     pub client_ca: &'static str,
-    /// Label of the client authorities' revocation lists.
     pub revoked: &'static str,
 }
 
@@ -128,7 +127,7 @@ pub struct ServerTls {
 struct Current {
     loaded: Loaded,
     config: Arc<ServerConfig>,
-    /// `None` if clients need no certificate.
+    /// The verifier of client certificates; `None` if clients need no certificate.
     verifier: Option<Arc<dyn ClientCertVerifier>>,
     /// The earliest expiry of a revocation list.
     lists_end: Option<SystemTime>,

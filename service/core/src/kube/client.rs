@@ -52,7 +52,7 @@ pub enum Error {
         /// Whether the server says that it has not reached the requested resource version.
         ahead: bool,
     },
-    /// The path or header could not be built.
+    /// The path or a header of the request could not be built.
     #[error("request: {0}")]
     Request(#[from] http::Error),
 }
@@ -112,7 +112,7 @@ impl Client {
     }
 
     /// Checks the files with the server's address, authorities and credentials again and again, until dropped. The
-    /// first request after a change opens a new connection. Open streams continue.
+    /// first request after a change of the files opens a new connection. Open streams continue.
     pub async fn follow_files(self: Arc<Self>) {
         let mut refused = String::new();
         loop {

@@ -21,7 +21,6 @@ const POD_FILES: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// How long a token is used before its file is read again. Bound tokens are rotated long before they expire.
 const TOKEN_REREAD: Duration = Duration::from_mins(1);
 
-/// Why no API server could be found.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
     #[error("{}: {source}", path.display())]

@@ -5,7 +5,6 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::failure::Failure;
 
-/// The signals that end this process.
 pub struct Signals(signal_hook::iterator::Signals);
 
 impl Signals {

@@ -64,8 +64,8 @@ impl Registry {
         }
     }
 
-    /// Asks the mirrors and then the registry, until one of them has the object. If none has it, the last answer
-    /// counts.
+    /// Asks the mirrors and then the registry, until one of them has the object. If none has the object, the last
+    /// answer counts.
     async fn pulled(
         &self,
         host: &str,

@@ -13,7 +13,8 @@ pub struct Stop {
     pub repository: String,
 }
 
-/// The mirrors of `registry` in order, then the registry itself or the location that replaces it. Never empty.
+/// The mirrors of `registry` in order, then the registry itself or the location that replaces it. The list is never
+/// empty.
 pub fn route(host: &Authority, repository: &str, registry: Option<&config::Registry>) -> Vec<Stop> {
     let itself = || Stop { host: host.clone(), repository: repository.to_owned() };
     let Some(registry) = registry else { return vec![itself()] };

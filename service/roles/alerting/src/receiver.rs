@@ -77,7 +77,7 @@ impl Receiver {
         self.work.settings.blocking
     }
 
-    /// Queues an alert without waiting.
+    /// Queues an alert for the receiver, without waiting.
     pub fn enqueue(&self, alert: Arc<Alert>) {
         let work = Arc::clone(&self.work);
         self.queue.put(alert, |alert, why| async move { work.bury(&alert, why).await });

@@ -125,7 +125,7 @@ pub fn success(status: StatusCode, body: &[u8]) -> Result<(), Breach> {
     Err(Breach::Status { status, text })
 }
 
-/// Parses JSON as `T`. The library's messages are not shown, because they may contain the received text.
+/// Parses the JSON in `body` as `T`. The library's messages are not shown, because they may contain the received text.
 pub fn read<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, Breach> {
     serde_json::from_slice(body).map_err(|error| {
         let what = if error.is_data() { "not the fields of the contract" } else { "no JSON" };

@@ -55,7 +55,7 @@ pub struct ProviderResponse {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Response {
-    /// Whether the same request always gets the same response.
+    /// Whether the provider gives the same response to equal requests.
     #[serde(default)]
     pub idempotent: bool,
     /// One item for each key.

@@ -103,7 +103,7 @@ struct State {
 enum Trouble {
     /// The instance is unreachable; it may be restarting.
     Away(String),
-    /// The instance has as many inquiries as it accepts.
+    /// The instance has as many open inquiries as it accepts.
     Full(String),
     /// The instance's answer is invalid.
     Wrong(String),

@@ -48,7 +48,7 @@ impl FromStr for Path {
 }
 
 impl Path {
-    /// The scalars of `object` at this path, each with its JSON pointer.
+    /// The scalars of `object` to which this path leads, each with its JSON pointer.
     pub fn find(&self, document: &Document, object: Id) -> Vec<(String, Id)> {
         let mut found = vec![(String::new(), object)];
         for step in &self.0 {

@@ -38,7 +38,6 @@ impl Done {
     }
 }
 
-/// Pins the images of all items in `text`.
 pub async fn run(review: &dyn Review, text: &str, mut wanted: Wanted) -> Result<Done, Error> {
     let documents = documents(text)?;
     let Some(document) = documents.first() else { return Err(Error::Kind("missing".into())) };

@@ -219,7 +219,7 @@ impl Document {
         self.text(self.get(map, key)?)
     }
 
-    /// The node below `from` at a JSON pointer (RFC 6901).
+    /// The node at the JSON pointer `pointer` (RFC 6901), below the node `from`.
     pub fn at(&self, from: Id, pointer: &str) -> Option<Id> {
         pointer.split('/').skip(1).try_fold(from, |at, part| match &self.nodes[at].value {
             Value::List(items) => items.get(part.parse::<usize>().ok()?).copied(),

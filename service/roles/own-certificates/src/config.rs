@@ -108,7 +108,7 @@ impl OwnCertificates {
 }
 
 impl Default for OwnCertificates {
-    /// The settings for an empty section.
+    /// The settings that an empty section means.
     fn default() -> Self {
         Self {
             service: SERVICE.into(),

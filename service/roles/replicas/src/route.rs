@@ -21,9 +21,9 @@ pub struct Target<'a> {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Route<'a> {
-    /// Read the count of one Deployment.
+    /// Read the replica count of one Deployment.
     Read(Target<'a>),
-    /// Set the count of one Deployment.
+    /// Set the replica count of one Deployment.
     Scale(Target<'a>, How),
     /// Set the image of a container in one Deployment.
     Image(Target<'a>, &'a str, How),

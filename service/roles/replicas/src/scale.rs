@@ -96,7 +96,7 @@ impl Writer {
         }
     }
 
-    /// Reads the object at `path`. If the caller named a revision, the object must have it.
+    /// Reads the object at the API path `path`. If the caller named a revision, the object must have it.
     pub async fn read(&self, path: &str, terms: Terms<'_>) -> Result<Value, Refusal> {
         let doing = "reading the deployment";
         let found = self.client.read_before(path, terms.deadline).await;

@@ -40,7 +40,7 @@ pub fn command(words: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// Takes the first answer, with a value of at most `most` bytes. While the answer is incomplete, nothing is taken and
+/// Takes the first answer, with a value of at most `most` bytes. While the answer is incomplete, no bytes are taken and
 /// the result is `None`.
 pub fn reply(input: &mut BytesMut, most: usize) -> Result<Option<Reply>, Wrong> {
     let Some(&mark) = input.first() else { return Ok(None) };

@@ -173,7 +173,6 @@ impl PublicKey {
         Ok(Self(Arc::new(Inner { algorithm, spki: der.to_vec(), fingerprint: Digest::of(der), ways })))
     }
 
-    /// Whether this key made `signature` over `message`.
     pub(crate) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         self.0.ways.iter().any(|way| way.verify_sig(message, signature).is_ok())
     }
@@ -182,7 +181,6 @@ impl PublicKey {
         self.0.algorithm
     }
 
-    /// The key as `SubjectPublicKeyInfo` in DER.
     pub(crate) fn spki(&self) -> &[u8] {
         &self.0.spki
     }

@@ -9,7 +9,7 @@ use crate::entry::{self, KindVersion, Logged};
 use crate::merkle::Proof;
 use crate::time::UnixTime;
 
-/// Longest body of an entry, in bytes. A body contains a certificate, a hash and a signature.
+/// Longest body of an entry, in bytes. The body of an entry contains a certificate, a hash and a signature.
 const BODY_BYTES_MAX: usize = 128 << 10;
 
 /// A received entry, which is not trusted.

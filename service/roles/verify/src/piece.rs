@@ -1,4 +1,4 @@
-//! One signature or attestation, from its bytes to its signer.
+//! Parses one signature or attestation into a common form, whatever its format is.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

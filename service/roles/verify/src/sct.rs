@@ -11,7 +11,6 @@ use crate::certificate::Certificate;
 use crate::key::PublicKey;
 use crate::time::UnixTime;
 
-/// The extension with the signed timestamps of a certificate.
 const EXTENSION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.11129.2.4.2");
 /// Maximum number of timestamps of one certificate that are checked.
 const TIMESTAMPS_MAX: usize = 8;

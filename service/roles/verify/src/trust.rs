@@ -60,7 +60,7 @@ pub enum AuthorityText {
     Listed(Listed),
 }
 
-/// Keys and certificates listed individually. Each text is PEM and may have several blocks.
+/// Keys and certificates of an authority, listed individually. Each text is PEM and may have several blocks.
 #[derive(Debug, Clone, Default)]
 pub struct Listed {
     /// Roots and intermediates of the certificate authority. A certificate that is its own issuer is a root.

@@ -44,7 +44,6 @@ pub enum Class {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signer {
-    /// The trust root that accepts the signature.
     pub root: String,
     pub identity: Identity,
     pub kind: EvidenceKind,
@@ -52,7 +51,7 @@ pub struct Signer {
     pub predicate_type: Option<String>,
     /// The place where the signature was found.
     pub source: String,
-    /// Index in the transparency log, if the log was checked.
+    /// Index of the signature's entry in the transparency log, if the log was checked.
     pub log_index: Option<u64>,
     /// The signing time, if a trusted log or timestamp authority states it.
     pub time: Option<UnixTime>,

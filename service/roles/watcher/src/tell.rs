@@ -65,7 +65,8 @@ pub struct Entrance {
 
 /// The task that sends the lines in the queue; the caller must run it.
 pub struct Delivery {
-    /// The first action with this receiver. Metrics and logs use its name for all actions.
+    /// The first action with this receiver. Metrics and logs use the first action's name for all actions with this
+    /// receiver.
     action: Arc<str>,
     hook: Hook,
     queue: mpsc::Receiver<Queued>,

@@ -15,7 +15,7 @@ pub struct Labels {
 pub enum Outcome {
     /// The first instance answered.
     Answered,
-    /// Another instance answered, or the first one at a later attempt.
+    /// Another instance answered, or the first instance at a later attempt.
     Elsewhere,
     /// No instance answered.
     Unavailable,

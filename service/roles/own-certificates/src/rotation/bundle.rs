@@ -28,7 +28,6 @@ pub enum Error {
     /// The request failed or was answered with an error.
     #[error("mutatingwebhookconfigurations/{name}: {source}{}", remedy(source))]
     Request { name: String, source: kube::Error },
-    /// The answer is not a webhook configuration.
     #[error("mutatingwebhookconfigurations/{name}: {source}")]
     Answer { name: String, source: serde_json::Error },
 }

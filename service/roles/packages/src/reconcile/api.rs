@@ -1,7 +1,7 @@
 //! The writes of the reconciler, and how each handles conflicts.
 //!
-//! This module owns paths and bodies. A conflict (409) means that another client has written in between. After a
-//! conflict, the reconciler reads, decides and writes again.
+//! This module owns the paths and bodies of requests. A conflict (409) means that another client has written in
+//! between. After a conflict, the reconciler reads, decides and writes again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,8 +79,8 @@ impl Api {
         self.finalizers(object, |finalizers| finalizers.retain(|known| **known != *finalizer)).await
     }
 
-    /// Rewrites the list of finalizers. The write names the version that was read, so that no finalizer of others is
-    /// lost.
+    /// Rewrites a package's list of finalizers. The write names the version that was read, so that no finalizer of
+    /// others is lost.
     async fn finalizers(&self, object: &mut Object, edit: impl Fn(&mut Vec<Box<str>>)) -> Result<(), Error> {
         let doing = "finalizer";
         let body = |object: &Object| {

@@ -20,7 +20,7 @@ pub(super) struct Report<'a> {
     pub message: &'a str,
     /// Number of existing network policies, if known.
     pub policies: Option<usize>,
-    /// Number of failed attempts at this generation.
+    /// Number of failed attempts to reconcile this generation.
     pub retries: usize,
 }
 

@@ -317,7 +317,6 @@ fn pieces(kind: For) -> Vec<(Form, bool, bool, bool)> {
 /// A forgery and its valid original.
 pub struct Forged {
     pub name: &'static str,
-    /// The name of the forgery and the kind of signature.
     pub what: String,
     /// The signature before its one change.
     pub good: Recipe,
