@@ -2,7 +2,7 @@
 //!
 //! Times vary with the load of the machine; instruction counts hardly do, so they show a change of a few per cent. This
 //! program starts itself under valgrind twice: with [`TIMES`] repetitions of a step and with twice as many. The
-//! difference is the cost of the repetitions without start and warm-up.
+//! difference of the two counts is the cost of the additional repetitions, without start and warm-up.
 
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
@@ -10,7 +10,8 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, bail};
 use service_admission::bench::{Webhook, patch, pod, review, walk};
 
-/// Repetitions of a step: enough to spread rare events evenly, few enough for seconds under callgrind.
+/// Repetitions of a step in the first run: enough that rare events affect each run equally, few enough for a run of
+/// seconds under callgrind.
 const TIMES: u64 = 2_000;
 /// Numbers of images in the measured Pods.
 const SIZES: [usize; 2] = [1, 8];
@@ -71,7 +72,7 @@ fn repeat(name: &str, images: usize, times: u64) -> Result<()> {
     Ok(())
 }
 
-/// Instructions of a whole run of this program with `times` repetitions of `step`.
+/// Number of instructions of a whole run of this program with `times` repetitions of `step`.
 fn counted(step: &str, images: usize, times: u64) -> Result<u64> {
     let own = std::env::current_exe().context("find this program")?;
     let output = Command::new("valgrind")

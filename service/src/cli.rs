@@ -29,11 +29,11 @@ mod inject;
 #[cfg(feature = "admission")]
 mod verify;
 
-/// The exit code of success. A process that a signal ended in order also has this code.
+/// The exit code of success. A service that stopped in order after a signal also has this code.
 pub const EXIT_OK: u8 = 0;
 /// The exit code of a service that could not start, or that stopped because of an error.
 pub const EXIT_FAILURE: u8 = 1;
-/// Command line, environment or configuration cannot be used (`EX_USAGE` of BSD's sysexits).
+/// The exit code if command line, environment or configuration cannot be used (`EX_USAGE` of BSD's sysexits).
 pub const EXIT_USAGE: u8 = 64;
 
 /// The value of `Options::features` in a program with planted bugs.
@@ -42,13 +42,14 @@ const PLANTED: &str = "planted-bugs";
 const PLANTED_VARIABLE: &str = "LONGHAUL_PLANTED_BUG";
 /// The environment variable with the URL that receives observations of events.
 const WITNESS_VARIABLE: &str = "LONGHAUL_WITNESS_URL";
-/// Threads of the runtime. One can compute a TLS handshake while the other serves; more threads would only cost memory.
+/// Maximum number of threads of the runtime. One thread can compute a TLS handshake while the other serves calls; more
+/// threads would only cost memory.
 const WORKER_THREADS_MAX: usize = 2;
 
 /// A function that finds the API server of a kubeconfig. Without a kubeconfig, it searches the usual places.
 pub type Find = fn(Option<&Path>) -> anyhow::Result<Cluster>;
 
-/// The planted bugs of a program. Each function takes the name of a bug.
+/// The planted bugs of a program. Each of the two functions takes the name of a bug.
 #[derive(Clone, Copy)]
 pub struct Bugs {
     /// All roles, changed by the named bug.
@@ -331,8 +332,8 @@ fn options(bugs: Option<Bugs>, planted: Option<OsString>, witness_url: Option<St
     Ok(Options { witness_url, roles, features })
 }
 
-/// The result of `plant` for the requested bug. A program without planted bugs refuses: otherwise a harness would
-/// believe that its judge had missed the bug.
+/// The result of `plant` for the bug that the environment names. A program without planted bugs refuses: otherwise a
+/// harness would believe that its judge had missed the bug.
 fn plant<T>(plant: Option<fn(&str) -> anyhow::Result<T>>, name: Option<OsString>) -> anyhow::Result<Option<T>> {
     let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
     let name = name.to_string_lossy();

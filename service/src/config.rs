@@ -64,7 +64,7 @@ pub fn load(path: &Path) -> Result<Config, Error> {
     Config::load(path, &KINDS).map_err(|error| with_feature(error, is_known))
 }
 
-/// Checks `text` as if it had been read from `path`.
+/// Checks `text` as the content of the file `path`.
 pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
     Config::parse(text, path, &KINDS).map_err(|error| with_feature(error, is_known))
 }

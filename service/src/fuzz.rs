@@ -1,7 +1,7 @@
 //! The entry points of the fuzz targets in `service/fuzz`. Each calls a parser of outside data with arbitrary bytes.
 //!
-//! The functions turn bytes into inputs and panic only if a property that must hold for all inputs is broken. The
-//! module is compiled only with the feature `fuzz`.
+//! Each function turns bytes into inputs of a parser, and panics only if a property that must hold for all inputs is
+//! broken. The module is compiled only with the feature `fuzz`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -75,8 +75,8 @@ pub fn review(bytes: &[u8]) {
     body(format!(r#"{head}{operation}","object":{new},"oldObject":{old}}}}}"#).as_bytes());
 }
 
-/// Checks that a body is refused or answered with JSON that repeats the uid. If a new object is admitted without a
-/// message, its patch must pin every image that no rule exempts.
+/// Checks that the body of a review is refused or answered with JSON that repeats the uid. If a new object is admitted
+/// without a message, its patch must pin every image that no rule exempts.
 fn body(bytes: &[u8]) {
     thread_local! {
         static SET: (Pipeline, tokio::runtime::Runtime) = (

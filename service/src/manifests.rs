@@ -1,5 +1,5 @@
 //! The command `longhaul-service manifests` prints all objects that run the webhook in a cluster. The command
-//! `ca-bundle` prints the trust field for clusters with their own certificates.
+//! `ca-bundle` prints the field `caBundle` for clusters with their own certificates.
 //!
 //! This module owns the options of both commands and refuses options that contradict each other. The objects come from
 //! `kind/manifests` (module `templates`); `render` applies the options. No manifest has a `caBundle`: if a manifest
@@ -22,9 +22,10 @@ use service_core::wire::certificates_from_pem;
 use crate::config::{Config, parse};
 use templates::{NAMESPACE, Piece};
 
-/// Most bytes of a configuration for a `ConfigMap`, which holds at most 1 MiB. A usual configuration has some KiB.
+/// Maximum number of bytes of the configuration file, which is put into a `ConfigMap` of at most 1 MiB. A usual
+/// configuration has some KiB.
 const CONFIG_BYTES_MAX: usize = 512 << 10;
-/// Most replicas. A larger number is taken for a typing mistake: more replicas than nodes are useless.
+/// Maximum number of replicas. A larger number is taken for a typing mistake: more replicas than nodes are useless.
 const REPLICAS_MAX: u16 = 100;
 /// The container ports in the manifests: webhook and health.
 const PORTS: (u16, u16) = (8443, 9090);
@@ -33,7 +34,7 @@ const MOUNTED: (&str, &str) = ("/etc/longhaul-tls/tls.crt", "/etc/longhaul-tls/t
 /// The field manager of `caBundle`. A service with own certificates writes the field under the same name.
 const FIELD_MANAGER: &str = "longhaul-service-certificates";
 
-/// The default of `--certificates`. A build without the feature `own-certificates` can make none.
+/// The default of `--certificates`. A build without the feature `own-certificates` cannot make certificates.
 const DEFAULT_CERTIFICATES: &str = if cfg!(feature = "own-certificates") { "own" } else { "secret" };
 
 /// The options of `manifests`.
@@ -73,11 +74,11 @@ pub struct CaBundle {
 /// The source of the webhook's certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Certificates {
-    /// The replicas make and renew it.
+    /// The replicas make and renew the certificate.
     Own,
-    /// cert-manager issues it and writes `caBundle`.
+    /// cert-manager issues the certificate and writes `caBundle`.
     CertManager,
-    /// You put it into the Secret longhaul-webhook-tls, and you renew it.
+    /// You put the certificate into the Secret longhaul-webhook-tls, and you renew it.
     Secret,
 }
 

@@ -11,7 +11,7 @@ use service_core::role::Role;
 
 pub type Roles = &'static [&'static dyn Role];
 
-/// The built-in roles. Order matters: a role that lends something to others comes before them.
+/// The built-in roles. Order matters: a role whose functions other roles use comes before them.
 pub const ROLES: Roles = &[
     #[cfg(feature = "admission")]
     &service_admission::AdmissionRole,

@@ -1,6 +1,6 @@
 //! A running process: its roles, their start, and their end.
 //!
-//! This module owns every task. It knows roles only through their interface.
+//! This module owns every task. The module knows roles only through their interface.
 
 mod followed;
 mod reload;
@@ -37,15 +37,15 @@ pub const NO_FEATURES: &str = "none";
 pub const ALL: &str = "all";
 /// Former names of roles, each with the present name.
 pub const FORMER_ROLES: [(&str, &str); 2] = [("manager", "admission"), ("watch", "packages")];
-/// Bytes of open calls at the health listener. The limit is separate, so that webhook clients cannot block kubelet
-/// probes.
+/// Maximum number of bytes that open calls at the health listener hold. The limit is separate, so that webhook clients
+/// cannot block kubelet probes.
 const HEALTH_ROOM_BYTES: usize = 1 << 20;
 /// Time in which a new connection may still send its call after the drain.
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
 /// Time that answers get after `CLOSE_GRACE`, before their connections are cut.
 const STOP_GRACE: Duration = Duration::from_millis(500);
 
-/// Time in which queued alerts are still sent at the end.
+/// Time in which queued alerts are still sent when the process ends.
 const ALERTS_GRACE: Duration = Duration::from_secs(5);
 
 /// Options from the program and its environment instead of the configuration.
@@ -53,7 +53,6 @@ const ALERTS_GRACE: Duration = Duration::from_secs(5);
 pub struct Options {
     /// The URL that receives observations of accepted events.
     pub witness_url: Option<String>,
-    /// The roles that a process can have.
     pub roles: Roles,
     /// The label in the metrics for additions such as planted bugs.
     pub features: &'static str,
@@ -86,14 +85,13 @@ pub struct App {
     drain_max: Duration,
     listeners: JoinSet<()>,
     background: JoinSet<()>,
-    /// A change of this value makes all tasks that follow files check their files at once.
+    /// A channel: if its value changes, all tasks that watch files check their files at once.
     look: channel::Sender<u64>,
     /// The reloader of the configuration file, until its task starts.
     reloader: Option<Reloader>,
     running: Vec<Box<dyn Running>>,
-    /// The sink of alerts about reviews.
     alerts: Option<Arc<dyn AlertSink>>,
-    /// The cache that several processes of the service share.
+    /// The cache of verdicts that several processes of the service share.
     known: Option<Arc<dyn Knowledge>>,
     addresses: Vec<(&'static str, SocketAddr)>,
     health: Option<SocketAddr>,
@@ -145,7 +143,7 @@ impl App {
         Ok(app)
     }
 
-    /// Starts the chosen roles in the order of the list, after the objects that they lend each other.
+    /// Prepares the objects that roles share, then starts the chosen roles in the order of the list.
     async fn start_roles(
         &mut self,
         chosen: &[&'static dyn Role],
@@ -214,7 +212,7 @@ impl App {
         }
     }
 
-    /// Checks all followed files now instead of at the next interval.
+    /// Makes all tasks check their files now instead of at the next interval.
     pub fn look_at_files(&self) {
         self.look.send_modify(|looks| *looks += 1);
     }
@@ -227,7 +225,7 @@ impl App {
         self.health
     }
 
-    /// Waits until a task ends that should never end; returns the reason.
+    /// Waits for the unexpected end of a task; returns the reason.
     pub async fn broken(&mut self) -> anyhow::Result<()> {
         let roles = self.running.iter_mut().map(|role| role.broken());
         tokio::select! {

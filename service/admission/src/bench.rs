@@ -1,4 +1,4 @@
-//! Functions for benchmarks. They are not part of the API.
+//! Functions for the benchmarks of admission. No other code may call these functions.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -28,7 +28,6 @@ use service_registry::{Keyring, Reference};
 
 const DIGEST: &str = "sha256:3f1c8e2b9a7d5c4e6f0a1b2c3d4e5f60718293a4b5c6d7e8f9a0b1c2d3e4f506";
 
-/// A registry that has every image.
 struct Everything;
 
 impl Source for Everything {
@@ -57,7 +56,7 @@ impl Validator for Everybody {
     }
 }
 
-/// A webhook that has cached its images after the first call.
+/// A webhook for benchmarks. After its first call, the digests of the images are in its cache.
 pub struct Webhook(Arc<Endpoint>, Arc<Peer>);
 
 impl Webhook {
@@ -80,7 +79,7 @@ impl Webhook {
         )
     }
 
-    /// Like [`Self::new`], with a rule that demands signatures; every image has one.
+    /// Like [`Self::new`], with a rule that demands signatures; every image counts as signed.
     #[cfg(feature = "verify")]
     pub fn verifying() -> Self {
         let text = "{admission: {listen: 127.0.0.1:0, certificate: none, key: none}, validators: [{name: default, type: cosign, \
@@ -137,7 +136,6 @@ pub fn walk(object: &str) -> Sites {
     Sites(sites)
 }
 
-/// The patch that pins the images at `sites`.
 pub fn patch(sites: &Sites) -> Option<String> {
     patch::replace(&sites.0, |_| Some(DIGEST))
 }

@@ -1,7 +1,7 @@
 //! The configuration of admission: listener, policy and validators.
 //!
-//! This module owns these keys, their defaults and their reasons. Of the files that the configuration names, it opens
-//! only policies; certificates and keys are opened by their users.
+//! This module owns the keys of these sections, with defaults and reasons. The module opens files with policies; the
+//! code that uses certificates and keys opens those files.
 
 mod admission;
 mod documents;
@@ -36,13 +36,11 @@ pub use validators::{
 
 pub const KINDS: &[Kind] = &[kind::<Admission>(), kind::<Resolve>(), kind::<Images>(), kind::<Kubernetes>()];
 
-/// All sections that admission reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// The webhook listener; `None` if this process has none.
     pub admission: Option<Admission>,
     pub resolve: Resolve,
-    /// The validators that judge images.
     pub validators: Vec<Validator>,
     pub policy: Policy,
     /// Path of a kubeconfig. Default: `$KUBECONFIG`, then the service account files of a Pod.
@@ -77,7 +75,7 @@ impl Config {
             .collect()
     }
 
-    /// Parses `text`, which must have only these sections, as if it had been read from `path`.
+    /// Parses `text`, which must have only the sections of admission. Errors name the file `path`.
     pub fn parse(text: &str, path: &Path) -> Result<Self, Error> {
         File::parse(text, path, KINDS).map(|file| Self::of(&file))
     }
@@ -86,10 +84,9 @@ impl Config {
 /// The sections `validators` and `policy`: which validator checks an image, and what follows from its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Images {
-    /// The validators that judge images.
     pub validators: Vec<Validator>,
     pub policy: Policy,
-    /// Files and folders with separate policies, and the files in these folders.
+    /// Files and folders with policies outside the configuration file, and the files in these folders.
     pub documents: Vec<PathBuf>,
 }
 
@@ -141,13 +138,13 @@ impl Section for Images {
         new
     }
 
-    /// The files with policies, and those with keys that validators trust.
+    /// The files with policies, and the files with keys that validators trust.
     fn files(&self) -> Vec<PathBuf> {
         self.documents.iter().cloned().chain(files(&self.validators)).collect()
     }
 }
 
-/// Checks the values of the sections.
+/// Checks the values of the sections that admission reads.
 #[derive(Clone, Copy)]
 struct Checker<'a>(service_core::config::Checker<'a>);
 

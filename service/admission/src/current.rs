@@ -1,6 +1,6 @@
 //! The current pipeline of reviews, which is replaced as a whole when the configuration changes.
 //!
-//! The webhook's endpoint and other callers in this process share it.
+//! The webhook's endpoint and other callers in this process share the current pipeline.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl Current {
         Arc::clone(&self.0.read())
     }
 
-    /// Answers the `AdmissionReview` in `body` as JSON, by `deadline`.
+    /// Answers the `AdmissionReview` in `body` (JSON) with JSON, by `deadline`.
     pub async fn review(&self, hook: Hook, body: &Bytes, deadline: Instant) -> Result<Vec<u8>, Unanswered> {
         let (api_version, ask) = review::parse(body).map_err(|error| Unanswered::Malformed(error.to_string()))?;
         let pipeline = self.pipeline();
@@ -69,10 +69,10 @@ impl Judge for CurrentJudge {
 pub enum Unanswered {
     #[error("{0}")]
     Malformed(String),
-    /// There is no memory for image lookups at the moment.
+    /// At the moment, there is no memory for the image lookups of the review.
     #[error("too many images are asked about at one time")]
     Full,
-    /// The webhook's `failurePolicy` must decide.
+    /// The review failed for this reason, and the webhook's `failurePolicy` must decide.
     #[error("{0}")]
     Failed(String),
 }

@@ -1,14 +1,14 @@
 //! The time for a review, from the `timeout` that the API server sends with each call.
 //!
-//! The functions compute with durations and read no clock.
+//! The functions of this module read no clock.
 
 use std::time::Duration;
 
 /// The default timeout of a webhook (Kubernetes: `timeoutSeconds` defaults to 10).
 const DEFAULT: Duration = Duration::from_secs(10);
-/// Longest timeout: Kubernetes allows 1 s to 30 s; longer values are shortened to this.
+/// Longest timeout of a webhook: Kubernetes allows 1 s to 30 s. Longer values are shortened to 30 s.
 const MOST: Duration = Duration::from_secs(30);
-/// Time kept for the way of the answer: a tenth of the timeout, at most this.
+/// Maximum of the time that is reserved for sending the answer; the time is a tenth of the timeout.
 const MARGIN_MAX: Duration = Duration::from_millis(500);
 
 /// The time that a review may take, from the query of its URL.

@@ -15,22 +15,22 @@ use crate::config::Action;
 use crate::validator::Approval;
 use service_registry::verdicts::{Class, Failure};
 
-/// Most bytes of an image in messages and annotations. No valid reference by tag is longer.
+/// Maximum number of bytes of an image reference in messages and annotations. No valid reference by tag is longer.
 const IMAGE_BYTES_MAX: usize = 400;
-/// Most bytes of a failure's cause in messages.
+/// Maximum number of bytes that a message shows of a failure's cause.
 const CAUSE_BYTES_MAX: usize = 600;
 /// Longest warning that kubectl shows whole (Kubernetes asks for at most 120 characters).
 const WARNING_CHARS_MAX: usize = 120;
-/// Most warnings of one answer: the API server passes on 4 KiB of them.
+/// Maximum number of warnings in one answer: the API server passes 4 KiB of warnings to the user.
 const WARNINGS_MAX: usize = 16;
-/// Bytes of an annotation's entry besides the image: JSON, a digest and a rule.
+/// Bytes of an image's entry in an annotation, without the image: JSON, a digest and a rule.
 const ENTRY_BYTES: usize = 160;
-/// Most bytes of a signer or its evidence in annotations.
+/// Maximum number of bytes that an annotation shows of a signer or of its evidence.
 const PROOF_BYTES_MAX: usize = 300;
-/// Most images in one annotation of the audit log; further images are only counted.
+/// Maximum number of images in one annotation of the audit log; further images are only counted.
 const ANNOTATED_MAX: usize = 32;
 
-/// The kind of webhook that is called.
+/// The kind of webhook that the API server calls: mutating or validating.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hook {
     /// The webhook that may change the object.
@@ -45,7 +45,7 @@ pub struct Found {
     pub digest: Arc<str>,
     /// Whether the image is pinned to the digest.
     pub pin: bool,
-    /// The signers, if signatures were verified.
+    /// The signers of the image, if signatures were verified.
     pub approval: Option<Arc<Approval>>,
 }
 
@@ -62,11 +62,10 @@ pub struct Outcome {
     pub result: Result<Found, Failure>,
     pub rule: RuleName,
     pub course: Course,
-    /// Whether signatures are demanded in addition to a digest.
+    /// Whether the rule demands signatures in addition to a digest.
     pub signed: bool,
 }
 
-/// The course of action for an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Course {
     /// The image is pinned; if no digest is found, this action follows.
@@ -117,8 +116,9 @@ impl Entry<'_> {
     }
 }
 
-/// Combines outcomes: allow with the patch, deny, or let the webhook's `failurePolicy` decide. The strongest action of
-/// all failed images wins (deny before error), and the message names *all* failed images.
+/// Combines the outcomes of all images: allow the object with a patch, deny it, or let the webhook's `failurePolicy`
+/// decide. The strongest action of all failed images wins (deny before error), and the message names *all* failed
+/// images.
 pub fn decide(hook: Hook, sites: &[Site], outcomes: &Outcomes<'_>) -> Decision {
     let failed: Vec<_> =
         outcomes.iter().filter_map(|(image, outcome)| Some((image, outcome, failing(outcome)?))).collect();
@@ -237,12 +237,12 @@ fn entry<'a>(image: &'a str, outcome: &'a Outcome, class: Option<Class>) -> Entr
     }
 }
 
-/// The clause that says how the image failed.
+/// The part of a message that says how the image failed.
 fn fails(outcome: &Outcome) -> &'static str {
     if outcome.signed { "may not run" } else { "has no digest" }
 }
 
-/// Formats images for an annotation of the audit log.
+/// Formats a list of images for an annotation of the audit log.
 pub fn list(images: &[&str]) -> Escaped {
     let mut text = Escaped::default();
     for (index, image) in images.iter().take(ANNOTATED_MAX).enumerate() {

@@ -1,4 +1,4 @@
-//! The HTTP endpoint of the webhook: method, path, content type, size, deadline and overload.
+//! The HTTP endpoint of the webhook: checks method, path, content type, size, deadline and overload.
 //!
 //! This module owns every limit that protects the process from its callers. The pipeline interprets reviews.
 
@@ -43,7 +43,7 @@ pub struct Endpoint {
 pub struct Refusal(StatusCode, String);
 
 impl Endpoint {
-    /// A webhook that uses `current` with the limits in `settings`; its reviews use at most `memory`.
+    /// A webhook that uses the pipeline `current` with the limits in `settings`; its reviews use at most `memory`.
     pub fn new(settings: &config::Admission, current: Arc<Current>, memory: Arc<ReviewMemory>) -> Self {
         let (asked, fits) = (settings.max_body_bytes, memory.body_max());
         let body_key = if asked <= fits { "admission.maxBodyBytes" } else { "admission.maxHeldBytes" };
@@ -58,7 +58,7 @@ impl Endpoint {
         }
     }
 
-    /// The number of reviews in work.
+    /// The count of reviews in work, and its limit.
     pub fn load(&self) -> &Arc<Load> {
         &self.load
     }

@@ -1,6 +1,6 @@
 //! Exemptions: reviews that are answered without an examination of images.
 //!
-//! The reason appears in the audit log as `exempt`.
+//! The audit log shows the reason for an exemption under the key `exempt`.
 
 use super::review::Ask;
 
@@ -8,7 +8,7 @@ use super::review::Ask;
 const DEPLOYMENT_CONTROLLER: [&str; 2] =
     ["system:serviceaccount:kube-system:deployment-controller", "system:kube-controller-manager"];
 
-/// The reason if the request alone makes `ask` exempt.
+/// The reason for an exemption that follows from the request `ask` alone; `None` if there is no such reason.
 pub fn by_request(ask: &Ask<'_>) -> Option<&'static str> {
     if is_copy_of_a_deployment(ask) {
         return Some("copied from a Deployment");
@@ -28,8 +28,8 @@ pub fn by_request(ask: &Ask<'_>) -> Option<&'static str> {
 ///
 /// The controller recognizes a `ReplicaSet` as its own only if both templates are equal. A Deployment that is older
 /// than this webhook keeps its tags until it changes. If its `ReplicaSet`s were pinned, the controller would never
-/// recognize them and would create new ones without end (google/k8s-digester, issue 25: 18,000 of them). Pods are
-/// judged and pinned in any case.
+/// recognize them and would create new ones without end (google/k8s-digester, issue 25: 18,000 of them). Pods of such a
+/// Deployment are judged and pinned in any case.
 fn is_copy_of_a_deployment(ask: &Ask<'_>) -> bool {
     let replica_set = ask.kind.as_ref().is_some_and(|kind| kind.group == "apps" && kind.kind == "ReplicaSet");
     let user = ask.user_info.as_ref().map(|user| &*user.username);

@@ -1,6 +1,6 @@
 //! The functions of admission that fuzz targets call.
 //!
-//! The functions contain no logic; they pass text to the crate's own functions.
+//! The functions only pass text to functions of this crate.
 
 use super::walk;
 

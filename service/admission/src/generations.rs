@@ -1,6 +1,7 @@
 //! The state of admission that a new configuration replaces, and the state that survives the replacement.
 //!
-//! A review uses one generation of the state to its end. Nothing is replaced before the whole new generation was made.
+//! A review uses one generation of the state to its end. A new generation replaces the old one only after all parts of
+//! the new one were made.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,33 +27,32 @@ use crate::policy::Policy;
 use crate::resolver::Resolver;
 use crate::validator::{Approvals, Memory, Metrics as ValidationMetrics, Validators};
 
-/// The state of admission that a new configuration replaces. All sources of reviews share it.
+/// The state of admission that a new configuration replaces. All sources of reviews share this state.
 pub struct Generations {
     current: Arc<Current>,
     client: Client,
-    /// Cached verdicts of validators. They survive a new configuration, because each is valid only for its rule and
-    /// keys.
+    /// Cached verdicts of validators. The verdicts survive a new configuration, because each is valid only for its rule
+    /// and keys.
     approvals: Arc<Approvals>,
     memory: Memory,
     /// The memory that outsiders may use.
     share: Arc<Share>,
     alerts: Option<Arc<dyn AlertSink>>,
-    /// The cache that several processes of the service share.
+    /// The cache of verdicts that several processes of the service share.
     known: Option<Arc<dyn Knowledge>>,
-    /// The reader of owners; made at first use.
+    /// The reader of objects' owners; made at first use.
     owners: Option<Arc<Owners>>,
     metrics: Arc<AdmissionMetrics>,
     validation_metrics: Arc<ValidationMetrics>,
     registry_metrics: Arc<RegistryMetrics>,
 }
 
-/// The registry client, and its caches.
 struct Client {
     registry: Arc<Registry>,
     resolver: Arc<Resolver>,
     /// The API server client, if anything is read from the API server.
     cluster: Option<Arc<kube::Client>>,
-    /// Tasks that read changed files of the two clients.
+    /// Tasks that read changed files of the registry client and the API server client.
     _followers: JoinSet<()>,
 }
 
@@ -111,7 +111,8 @@ impl Generations {
         &self.share
     }
 
-    /// Replaces the state for `fresh`. Clients and their caches stay if their settings are the same.
+    /// Replaces the state by that for the configuration `fresh`. Clients and their caches stay if their settings are
+    /// unchanged.
     pub fn change(&mut self, running: &Config, fresh: &Config) -> anyhow::Result<()> {
         let asks_cluster = |config: &Config| config.policy.child_approval || config.resolve.keychain.pull_secrets;
         let same_clients = running.resolve == fresh.resolve && asks_cluster(running) == asks_cluster(fresh);
@@ -177,7 +178,7 @@ fn owners(config: &Config, client: &Client) -> Option<Arc<Owners>> {
     Some(Arc::new(Owners::new(Arc::new(FromCluster(cluster)))))
 }
 
-/// What a pipeline needs besides its policy.
+/// The inputs of a pipeline besides its policy.
 struct Parts<'p> {
     client: &'p Client,
     approvals: &'p Arc<Approvals>,

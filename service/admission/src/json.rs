@@ -1,4 +1,5 @@
-//! A cursor over JSON text. It skips values that are not read by searching for quotes and brackets, 64 bytes at a time.
+//! A cursor over JSON text. The cursor skips values that are not read by searching for quotes and brackets, 64 bytes at
+//! a time.
 //!
 //! Values that are read, and the keys before them, must follow the JSON grammar. Skipped values need only closed
 //! strings and balanced brackets: the API server has parsed and written them (decision 022). The code does not recurse,
@@ -30,14 +31,13 @@ pub struct Cursor<'a> {
     at: usize,
 }
 
-/// How far an object or array was read.
+/// The position in an object or array that is being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inside {
     first: bool,
 }
 
 impl<'a> Cursor<'a> {
-    /// A cursor at the beginning of `text`.
     pub fn new(text: &'a str) -> Self {
         Self { text, at: 0 }
     }
@@ -54,7 +54,6 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The start of the next token.
     pub fn position(&mut self) -> usize {
         self.peek();
         self.at
@@ -113,7 +112,6 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Reads a string or `null`.
     pub fn text(&mut self) -> Result<Option<Cow<'a, str>>, Error> {
         if self.peek() == Some(b'n') {
             return self.skip().map(|()| None);
@@ -148,7 +146,6 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Skips the rest of a string.
     fn close_string(&mut self) -> Result<(), Error> {
         let bytes = self.text.as_bytes();
         loop {

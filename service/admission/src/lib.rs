@@ -1,6 +1,6 @@
 //! Admission: answers reviews. Tags are pinned to their digests, and signatures are verified if the policy demands it.
 //!
-//! This crate owns the meaning of reviews: parse, exempt, walk, policy, resolve, validate, decide, patch. `edge` owns
+//! This crate owns all steps of a review: parse, exempt, walk, policy, resolve, validate, decide, patch. `edge` owns
 //! listeners, TLS and shutdown; admission does not use `watch`.
 
 #[doc(hidden)]

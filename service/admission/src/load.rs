@@ -13,19 +13,19 @@ use tokio::time::Instant;
 
 use service_core::edge::Probe;
 
-/// After this time without a refusal, the overload has ended.
+/// After this time without a refused review, the overload has ended.
 const CALM: Duration = Duration::from_secs(5);
 /// After this time of overload, the replica becomes unready.
 const SATURATED_AFTER: Duration = Duration::from_secs(30);
-/// After this time at the limit without the end of a review, the process counts as stuck. It is twice the longest time
-/// of a review, 30 s.
+/// If no review ends for this long while the limit is reached, the process counts as stuck. The time is twice the
+/// longest time of a review, 30 s.
 const STUCK_AFTER: Duration = Duration::from_mins(1);
 
 #[derive(Debug)]
 pub struct Load {
     born: Instant,
     places: Semaphore,
-    /// When a review last started or ended. At the limit, none can start.
+    /// The time at which a review last started or ended. At the limit, no review can start.
     moved_ms: AtomicU64,
     shedding: Mutex<Option<Shedding>>,
 }
@@ -36,7 +36,7 @@ struct Shedding {
     last: Instant,
 }
 
-/// The permit of one review; released on drop.
+/// The permit for one review in work; released on drop.
 #[derive(Debug)]
 pub struct Slot<'a> {
     load: &'a Load,

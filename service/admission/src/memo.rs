@@ -1,6 +1,6 @@
-//! A cache of treatments by image text, because the same images come again and again.
+//! A cache of the treatment of each image text, because reviews contain the same images again and again.
 //!
-//! One policy always gives the same treatment for a text, so entries never become stale. Their number and size are
+//! One policy always gives the same treatment for a text, so entries never become stale. Number and size of entries are
 //! limited.
 
 use std::collections::HashMap;
@@ -10,9 +10,10 @@ use parking_lot::Mutex;
 
 use super::policy::{Policy, Treatment};
 
-/// Most texts; a cluster uses some hundred images. If there are more, the cache is emptied.
+/// Maximum number of image texts in the cache; a cluster uses some hundred images. If there are more, the cache is
+/// emptied.
 const TEXTS_MAX: usize = 1024;
-/// Longest text that is cached; no valid reference is longer.
+/// Longest image text that is cached, in bytes; no valid reference is longer.
 const TEXT_BYTES_MAX: usize = 520;
 
 /// A policy with a cache of its treatments.

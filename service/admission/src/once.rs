@@ -1,7 +1,8 @@
 //! Signature checks of single images for `longhaul-service verify` and `inject --verify`, and reviews without a
 //! listener for `pin` and `krm`.
 //!
-//! The steps are those of a review (policy, digest, signatures), without caches, so the results are the same.
+//! The functions take the same steps as a review (policy, digest, signatures), without caches. So the results are the
+//! same.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -26,11 +27,11 @@ use service_registry::{Hosts, Image, Keyring, Metrics, Registry};
 pub struct Report {
     /// The image, spelled as by the caller.
     pub image: String,
-    /// The name of the rule that applies.
+    /// The name of the policy rule that applies.
     pub rule: String,
     /// The image's digest, if one was found.
     pub digest: Option<Arc<str>>,
-    /// The signers, or why the image is not verified.
+    /// The signers of the image, or why it is not verified.
     pub outcome: Result<Arc<Approval>, Failure>,
 }
 
@@ -54,7 +55,6 @@ pub fn reviewer(config: &Config) -> anyhow::Result<Arc<dyn Review>> {
     Ok(role::reviewer(Generations::alone(config)?))
 }
 
-/// Verifies `image` under `config`, by `deadline`.
 pub async fn verify(config: &Config, image: &str, deadline: Instant) -> anyhow::Result<Report> {
     let metrics = Metrics::register(&mut MetricsRegistry::default());
     let registry = Arc::new(Registry::new(Hosts::new(&config.resolve, Proxies::from_env()?, metrics)?));
@@ -72,7 +72,7 @@ pub async fn verify_among(
     examine(config, image, pieces, None, deadline).await
 }
 
-/// Looks for signatures in `pieces`; `registry` looks up the digest of a tag.
+/// Verifies an image with signatures from `pieces`; `registry` looks up the digest of a tag.
 async fn examine(
     config: &Config,
     image: &str,

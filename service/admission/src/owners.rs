@@ -1,8 +1,8 @@
 //! Owners of objects: an image that a controller copies from an owner to its child is not verified again.
 //!
-//! This module owns the list of accepted kinds of owners and a short-lived cache of their images. Accepted are owners
-//! of Kubernetes' own controllers, checked by uid. An unreadable owner approves nothing: its child is examined like any
-//! other object.
+//! This module owns the list of accepted kinds of owners and a short-lived cache of their images. Accepted owners are
+//! objects of Kubernetes' own controllers; their uid is checked. An unreadable owner approves nothing: its child is
+//! examined like any other object.
 
 mod cluster;
 
@@ -22,19 +22,19 @@ use super::walk;
 pub use cluster::FromCluster;
 use service_registry::verdicts::{Cache, Flights, Joined};
 
-/// How long the images of an owner are cached. A rollout of a thousand Pods costs one read, and a template that lost an
-/// image soon stops approving it.
+/// Time for which the images of an owner are cached. A rollout of a thousand Pods costs one read of the owner. If an
+/// image is removed from a template, the template soon stops approving it.
 const READ_TTL: Duration = Duration::from_secs(10);
 /// Time limit for reading owners: most of a review's time is for the registry.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
-/// Most bytes of cached images: those of some thousand owners.
+/// Maximum size of the cache of owners' images, in bytes: enough for some thousand owners.
 const KNOWN_BYTES: usize = 1 << 20;
-/// Most owners that are read for one object; usual objects have one.
+/// Maximum number of owners that are read for one object; usual objects have one.
 const OWNERS_MAX: usize = 2;
-/// Longest name of an object (Kubernetes).
+/// Longest name of an object, in bytes (Kubernetes).
 const NAME_BYTES_MAX: usize = 253;
 
-/// Kinds whose controllers make objects from a template, and their API paths.
+/// Kinds of accepted owners, whose controllers make objects from a template, with their API paths.
 const KINDS: [(&str, &str, &str); 7] = [
     ("apps/v1", "ReplicaSet", "/apis/apps/v1/namespaces/{}/replicasets/"),
     ("apps/v1", "Deployment", "/apis/apps/v1/namespaces/{}/deployments/"),
@@ -168,7 +168,7 @@ fn images_of(object: &[u8], uid: &str) -> Vec<String> {
     images
 }
 
-/// Whether a name needs no escape in a path (RFC 1123).
+/// Whether `text` is a name that needs no escape in an API path (RFC 1123).
 fn is_name(text: &str) -> bool {
     let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'.';
     (1..=NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(inside) && !text.contains("..")

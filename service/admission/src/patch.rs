@@ -1,14 +1,15 @@
 //! The JSON patch: one `replace` for each image, which keeps the user's text and adds the digest.
 //!
-//! A second application changes nothing, because a pinned image is not changed. This module also knows which fields an
-//! update may change: if a patch changed an immutable field, the API server would refuse the user's request.
+//! If a patched object is reviewed again, nothing changes, because a pinned image is not changed. The module `patch`
+//! also knows which fields an update may change: if a patch changed an immutable field, the API server would refuse the
+//! user's request.
 
 use super::review::Ask;
 use super::site::Site;
 use super::text::quote;
 use super::walk::List;
 
-/// Bytes of an operation besides path and image: JSON and a digest.
+/// Bytes of a patch operation without path and image: JSON and a digest.
 const OPERATION_BYTES: usize = 120;
 
 /// The RFC 6902 patch that pins `sites`; `None` if nothing changes. `digest` returns the digests of images to pin.
@@ -30,7 +31,7 @@ pub fn replace<'a>(sites: &'a [Site], digest: impl Fn(&str) -> Option<&'a str>) 
     (!document.is_empty()).then(|| document + "]")
 }
 
-/// Whether the API server accepts a changed image in `list` for this request.
+/// Whether the API server accepts a changed image in the list `list` for the request `ask`.
 ///
 /// In an update of a Job, the whole template is immutable. In an update of a Pod, only images of containers and init
 /// containers may change; ephemeral containers may be added through their subresource. See `ValidatePodUpdate`,

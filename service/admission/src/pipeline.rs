@@ -1,6 +1,6 @@
 //! The steps of a review: exempt, walk, treat each image by its rule, resolve in parallel, decide.
 //!
-//! The input is a parsed request and a deadline; HTTP is handled elsewhere.
+//! The input is a parsed request and a deadline; the module `endpoint` handles HTTP.
 
 mod alerts;
 mod ruling;
@@ -33,9 +33,9 @@ use service_registry::Brought;
 use service_registry::verdicts::{Class, Failure};
 pub use signed::Validation;
 
-/// Most bytes of a cause in the log; the caller gets a longer text.
+/// Maximum number of bytes of a failure's cause in the log; the caller gets a longer text.
 const LOGGED_BYTES_MAX: usize = 1024;
-/// Most bytes of a name in the log; Kubernetes allows 253.
+/// Maximum number of bytes of an object's name in the log; Kubernetes allows 253.
 const LOGGED_NAME_BYTES_MAX: usize = 256;
 
 /// The error that there is no memory for a review's image lookups.
@@ -91,7 +91,7 @@ impl Pipeline {
         self.memo.policy()
     }
 
-    /// Decides about `ask` by `deadline`.
+    /// Decides about the request `ask` by `deadline`.
     pub async fn review(&self, hook: Hook, ask: &Ask<'_>, deadline: Instant) -> Result<Decision, Full> {
         if let Some(reason) = exempt::by_request(ask) {
             return Ok(self.exempt(reason));
@@ -132,7 +132,7 @@ impl Pipeline {
         Ok(self.recorded(ask, decision))
     }
 
-    /// The decision about a review during which code other than that for images panicked.
+    /// The decision about a review during which a panic occurred outside the code that judges images.
     pub fn defect(&self, ask: &Ask<'_>) -> Decision {
         self.metrics.panics.inc();
         self.metrics.failed(Class::Internal);
@@ -158,8 +158,8 @@ impl Pipeline {
         Decision::Allow { patch: None, notes: Notes::exempt(reason) }
     }
 
-    /// The images to judge (all of a new object, the changed ones of a stored one), and the service accounts and
-    /// Secrets for pulling them.
+    /// The images to judge (all images of a new object, changed images of a stored object), and the service accounts
+    /// and Secrets for pulling them.
     fn sites<'a>(&self, ask: &'a Ask<'_>, stored: Option<&Stored>) -> Result<Sites<'a>, walk::Error> {
         if let Some(known) = &ask.sites {
             return Ok((known.into(), Cow::Borrowed(&ask.pullers)));
@@ -184,7 +184,7 @@ impl Pipeline {
         Ok((sites.into(), Cow::Owned(outline.pullers)))
     }
 
-    /// The outcome of each different image that needs one. All lookups run at the same time.
+    /// The outcome of each different image that must be judged. All lookups run at the same time.
     async fn outcomes<'s>(
         &self,
         ask: &Ask<'_>,
@@ -290,7 +290,7 @@ impl Pipeline {
         }
     }
 
-    /// Counts the decision. A review that was not simply allowed is logged.
+    /// Counts the decision of a review. A review that was refused, failed or got a warning is logged.
     fn recorded(&self, ask: &Ask<'_>, decision: Decision) -> Decision {
         let (outcome, said) = match &decision {
             Decision::Allow { patch: None, notes } => ("allowed", notes.warnings.first()),

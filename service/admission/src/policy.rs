@@ -13,10 +13,10 @@ pub use explain::{Explanation, OnClass};
 use service_registry::verdicts::{Class, Failure};
 use service_registry::{Image, Reference};
 
-/// Most bytes of a text that is matched although it is no reference: the length of the longest reference.
+/// Maximum number of bytes that are matched of a text that is no image reference: the length of the longest reference.
 const MATCHED_BYTES_MAX: usize = 520;
 
-/// Prefix of digests that signatures can be bound to.
+/// Prefix of the digests to which signatures can refer.
 const BOUND_BY_SIGNATURES: &str = "sha256:";
 
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct Policy {
     approvals: Vec<Option<bool>>,
     /// The names of validators by rule.
     validators: Vec<Option<String>>,
-    /// Whether any rule judges unchanged images; if not, rules need not be searched for them.
+    /// Whether any rule judges unchanged images. If not, no rule is searched for an unchanged image.
     rechecks: bool,
     /// Notes on validators that no rule uses.
     unasked: Vec<String>,
@@ -36,7 +36,7 @@ pub struct Policy {
 /// The displayed name of [`RuleName::BuiltIn`].
 pub const BUILT_IN: &str = "built-in";
 
-/// The rule that applies to an image. It is displayed as the path of a configuration key.
+/// The rule that applies to an image. The rule is displayed as the path of a configuration key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleName {
     /// An entry of `resolve.skipPrefixes`.
@@ -51,7 +51,7 @@ pub enum RuleName {
     BuiltIn,
 }
 
-/// The content whose signatures are verified.
+/// The image content whose signatures are verified: a tag's or a digest's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// The content to which a tag points now.
@@ -60,17 +60,15 @@ pub enum Target {
         /// The host, spelled as in the configuration.
         host: String,
         repository: String,
-        /// The written SHA-256 digest.
         digest: Arc<str>,
     },
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Treatment {
-    /// Nothing to do: the image has a digest, or the configuration exempts it.
+    /// The image stays as it is: it has a digest, or the configuration exempts it.
     LeaveAlone,
     Resolve {
-        /// The reference to look up.
         reference: Reference,
         /// The reference's text from [`Reference::as_asked`].
         name: String,
@@ -87,7 +85,6 @@ pub enum Treatment {
     },
     Refuse {
         failure: Failure,
-        /// The rule that applies.
         rule: RuleName,
     },
 }
@@ -112,8 +109,8 @@ impl Policy {
 
     /// The treatment of `image`, spelled as by the user.
     ///
-    /// No rule can exempt a text that is not a valid reference: nobody knows how the next program would read it.
-    /// Prefixes in `skipPrefixes` are compared with the written text and are checked first.
+    /// No rule can exempt a text that is not a valid reference: container runtimes could read it differently. Prefixes
+    /// in `skipPrefixes` are compared with the written text before the rules are searched.
     pub fn treatment(&self, image: &str) -> Treatment {
         if self.skip_prefix(image).is_some() {
             return Treatment::LeaveAlone;
@@ -197,8 +194,8 @@ impl Policy {
         self.settings.child_approval && !self.judges_pods_only()
     }
 
-    /// Whether an owner's image under `rule` was certainly verified. It was not if a failure may admit the image, or if
-    /// nothing is refused.
+    /// Whether an owner's image under `rule` was certainly verified. The image may be unverified if a failure admits
+    /// it, or if the policy refuses nothing.
     pub fn is_inherited(&self, rule: RuleName) -> bool {
         let lets_in = |class: &Class| self.action(rule, *class) == Action::Allow;
         self.approves_children() && !self.detects(rule) && !Class::OF_SIGNATURES.iter().any(lets_in)
@@ -227,7 +224,6 @@ impl Policy {
         }
     }
 
-    /// The name of `rule` in messages.
     pub fn name(&self, rule: RuleName) -> String {
         self.settings(rule).map_or_else(|| rule.to_string(), |settings| settings.name.clone())
     }
@@ -237,9 +233,9 @@ impl Policy {
         self.action_and_origin(rule, class).0
     }
 
-    /// The action on `failure` for an image under `rule`. If signatures are demanded and the registry's breaker is
-    /// open, the action is always a refusal, even if the rule admits images of unavailable registries. Otherwise an
-    /// attacker that makes the registry fail could choose the images that run.
+    /// The action on the failure `failure` of an image under `rule`. If signatures are demanded and the registry's
+    /// breaker is open, the action is always a refusal, even if the rule admits images of unavailable registries. If
+    /// the rule decided, an attacker that makes the registry fail could choose the images that run.
     pub fn action_on(&self, rule: RuleName, failure: &Failure) -> Action {
         if failure.unasked && self.verifies(rule) {
             return Action::Deny;
@@ -252,8 +248,8 @@ impl Policy {
         self.action(RuleName::BuiltIn, Class::Internal)
     }
 
-    /// Explains the treatment of `image` in `namespace`: reference, rule and reason, mode, and actions by class. It
-    /// sends no request and never fails.
+    /// Explains the treatment of `image` in `namespace`: reference, rule and reason, mode, and actions by class. The
+    /// function sends no request and never fails.
     pub fn explain(&self, image: &str, namespace: Option<&str>) -> Explanation {
         explain::explain(self, image, namespace)
     }
@@ -262,7 +258,7 @@ impl Policy {
         self.skip_prefixes.iter().position(|prefix| image.starts_with(prefix.as_str()))
     }
 
-    /// The rule for a written text, which need not be a reference.
+    /// The rule for a written text, which may be an invalid reference.
     fn rule_of_text(&self, image: &str) -> RuleName {
         if self.settings.rules.is_empty() {
             return self.no_match();
@@ -282,8 +278,8 @@ impl Policy {
         best.map_or_else(|| self.no_match(), |(index, _)| self.rule_at(index))
     }
 
-    /// Whether the rule with this index matches an image. A rule that admits without a check must match the image's
-    /// host.
+    /// Whether the rule with this index matches an image. A rule that admits images without a check must match the
+    /// image's host.
     fn matches(&self, index: usize, rule: &config::Rule, full_name: &str) -> bool {
         let lets_in = rule.mode == Mode::Skip || self.approvals.get(index) == Some(&Some(true));
         if lets_in { rule.pattern.matches_at_its_host(full_name) } else { rule.pattern.matches(full_name) }
@@ -366,8 +362,8 @@ fn named(actions: OnFailure, class: Class) -> Option<Action> {
     }
 }
 
-/// The built-in action. An image with an unknown result is refused like one with a definite failure, in new and in
-/// changed objects. Unchanged images are not judged. For a defect of this program, the webhook's `failurePolicy`
+/// The built-in action. In new and changed objects, an image with an unknown result is refused like an image with a
+/// definite failure. Unchanged images are not judged. For a defect of this program, the webhook's `failurePolicy`
 /// decides.
 fn built_in(class: Class) -> Action {
     match class {

@@ -2,7 +2,8 @@
 //! cluster.
 //!
 //! This module reads the webhook's registration from the API server and searches for Pods that were created without a
-//! review. It only reports problems: an unready replica would not be called more often.
+//! review. This module only reports problems. A problem does not make the replica unready, because an unready replica
+//! would not get more calls.
 
 mod calls;
 mod judge;

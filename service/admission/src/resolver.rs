@@ -1,4 +1,4 @@
-//! Looks up the digest of a reference: pull secrets, cache, shared lookup, registry.
+//! Looks up the digest of a reference, in this order: pull secrets, cache, lookup shared with other reviews, registry.
 //!
 //! This module owns the cache of digests. No lock is held during a request to a registry.
 
@@ -17,7 +17,7 @@ use crate::config;
 use service_registry::verdicts::{Cache, Class, Failure, Flights, Joined};
 use service_registry::{Brought, Keyring, PullSecrets, Reference, Registry};
 
-/// The message about a panic in a review. The log has its place and reason.
+/// The message about a panic in a review. The log states place and reason of the panic.
 pub const DEFECT: &str = "a task of this review panicked, which is a defect of this service: see its log";
 /// Longest time for one image in any configuration: no API server waits longer for a webhook.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -34,7 +34,7 @@ pub trait Source: Send + Sync + 'static {
         deadline: Instant,
     ) -> BoxFuture<'static, Result<String, Failure>>;
 
-    /// The credentials in `keyring` on which the answer may depend: exactly those that `digest` receives.
+    /// The credentials in `keyring` on which the answer may depend; `digest` receives exactly these.
     fn relevant(&self, _reference: &Reference, _keyring: &Keyring) -> Keyring {
         Keyring::default()
     }
@@ -55,7 +55,7 @@ impl Source for Registry {
     }
 }
 
-/// Looks up digests with few requests.
+/// Looks up digests with as few requests to registries as possible.
 pub struct Resolver {
     source: Arc<dyn Source>,
     pull_secrets: Option<PullSecrets>,
@@ -67,7 +67,6 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// A resolver with an empty cache.
     pub fn new(settings: &config::Resolve, source: Arc<dyn Source>, metrics: Arc<Metrics>) -> Self {
         Self {
             source,
@@ -86,7 +85,7 @@ impl Resolver {
         self
     }
 
-    /// Whether credentials of Pods are used.
+    /// Whether lookups use credentials of Pods.
     pub fn reads_pull_secrets(&self) -> bool {
         self.pull_secrets.is_some()
     }
@@ -105,7 +104,7 @@ impl Resolver {
         Some(known)
     }
 
-    /// The digest of `reference`, called `name`, by `deadline`, for Pods with the credentials `brought`.
+    /// Looks up the digest of `reference` (as text `name`) by `deadline`, for Pods with the credentials `brought`.
     pub async fn resolve(
         &self,
         reference: &Reference,
@@ -144,8 +143,8 @@ impl Resolver {
         timeout_at(deadline, flight).await.unwrap_or_else(late)
     }
 
-    /// The lookup that several callers can share. Its time limit does not depend on the deadline of the caller that
-    /// started it.
+    /// A lookup that several callers can share. The lookup's time limit does not depend on the deadline of the caller
+    /// that started it.
     fn ask(&self, key: String, reference: Reference, keyring: Keyring) -> BoxFuture<'static, Outcome> {
         let (source, cache, ttl) = (Arc::clone(&self.source), Arc::clone(&self.cache), self.ttl);
         let metrics = Arc::clone(&self.metrics);

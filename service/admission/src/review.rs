@@ -1,6 +1,6 @@
 //! `AdmissionReview` v1 and v1beta1: parsed without copies of the objects, and answered as the API server requires.
 //!
-//! The objects stay JSON text; readers of their fields walk that text.
+//! Objects in a review stay JSON text; code that needs a field searches the text.
 
 mod short;
 
@@ -14,7 +14,8 @@ use super::site::Site;
 use super::text::{Escaped, quote};
 use super::walk::Pullers;
 
-/// Most bytes of a denial's message; a longer one is cut at a character and marked.
+/// Maximum number of bytes of a denial's message. A longer message is cut after a whole character, and the cut is
+/// marked.
 const MESSAGE_BYTES_MAX: usize = 4096;
 
 /// A review as the API server sends it.
@@ -40,16 +41,14 @@ pub struct Ask<'a> {
     /// CREATE, UPDATE, DELETE or CONNECT.
     #[serde(borrow)]
     pub operation: Cow<'a, str>,
-    /// The kind of `object`.
     #[serde(borrow, default)]
     pub kind: Option<Kind<'a>>,
-    /// The user that made the request.
     #[serde(borrow, default)]
     pub user_info: Option<User<'a>>,
     /// The object's namespace, for the log.
     #[serde(borrow, default)]
     pub namespace: Option<Cow<'a, str>>,
-    /// The object's name, for the log. It is empty if the API server has not generated the name yet.
+    /// The object's name, for the log. The name is empty if the API server has not generated it yet.
     #[serde(borrow, default)]
     pub name: Option<Cow<'a, str>>,
     /// `status`, `scale`, `ephemeralcontainers` …
@@ -72,7 +71,7 @@ pub struct Ask<'a> {
     pub pullers: Pullers,
 }
 
-/// The kind of an object. Its version affects no decision.
+/// The kind of an object, without its version, which affects no decision.
 #[derive(Deserialize)]
 pub struct Kind<'a> {
     /// The API group, empty for the core.
@@ -92,19 +91,15 @@ pub struct User<'a> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// Allowed; with a JSON patch if something changes.
-    Allow {
-        /// The patch (RFC 6902).
-        patch: Option<String>,
-        notes: Notes,
-    },
-    /// Refused with 403 and this message.
+    /// The object is allowed, with a JSON patch if an image changes.
+    Allow { patch: Option<String>, notes: Notes },
+    /// The object is refused with status 403 and this message.
     Deny {
         /// The message for the author of the object.
         message: String,
         notes: Notes,
     },
-    /// Undecided: HTTP 500, so that the webhook's `failurePolicy` decides.
+    /// The review is undecided and answered with HTTP 500, so that the webhook's `failurePolicy` decides.
     Error {
         /// The message for the API server's log.
         message: String,
@@ -129,14 +124,13 @@ impl Notes {
 /// Why a body is not a valid review.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The body is not JSON, or has another structure.
+    /// The body is not JSON, or has not the structure of a review.
     #[error("the body is not an AdmissionReview: {0}")]
     Json(#[from] serde_json::Error),
     #[error(
         "the body is {kind} in {api_version}; this webhook answers AdmissionReview in admission.k8s.io/v1 and v1beta1"
     )]
     Kind { kind: String, api_version: String },
-    /// The review has no request.
     #[error("the AdmissionReview has no request")]
     NoRequest,
 }

@@ -1,4 +1,4 @@
-//! The admission role: its sections, its listener, what it lends to other roles, and its end.
+//! The admission role: its configuration sections, its listener, the functions that other roles use, and its end.
 //!
 //! This module owns the tasks of the role. The pipeline interprets reviews.
 
@@ -31,7 +31,6 @@ const ABOUT: About = About {
     always: true,
 };
 
-/// The role that serves the webhook.
 #[derive(Debug)]
 pub struct AdmissionRole;
 
@@ -64,7 +63,7 @@ impl Role for AdmissionRole {
     }
 }
 
-/// The state of the role that needs no listener.
+/// The role's state that is needed even without a listener.
 struct Reviews {
     current: Arc<Current>,
     generations: Mutex<Generations>,
@@ -183,7 +182,6 @@ async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
     Ok(Started { served: Some((listener, handler)), probes, reload: None, running: Box::new(Tasks(upkeep)) })
 }
 
-/// The tasks of the role while it serves.
 struct Tasks(Option<Upkeep>);
 
 impl Running for Tasks {
@@ -199,7 +197,8 @@ impl Running for Tasks {
         .boxed()
     }
 
-    /// From now on another replica makes certificates; this replica still reads them and still answers.
+    /// Lets another replica make certificates from now on. The replica itself still reads the certificates and still
+    /// answers.
     fn leave(&mut self) -> BoxFuture<'_, ()> {
         if let Some(upkeep) = &self.0 {
             upkeep.resign();

@@ -6,11 +6,12 @@ pub struct Site {
     /// JSON pointer (RFC 6901) of the image string.
     pub pointer: String,
     pub image: String,
-    /// Whether the API server accepts a changed value.
+    /// Whether the API server accepts a change of this image.
     pub mutable: bool,
 }
 
 impl Site {
-    /// Most images of one object that are judged. A Pod with more images hardly fits into etcd's size limit.
+    /// Maximum number of images of one object that are judged. A Pod with more images hardly fits into etcd's size
+    /// limit.
     pub const MAX: usize = 500;
 }

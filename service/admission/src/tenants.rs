@@ -12,13 +12,13 @@ use tokio::sync::Semaphore;
 
 use service_core::share::IMAGES_AT_ONCE;
 
-/// Number of queues at which idle queues are removed; later at each doubling.
+/// Number of queues at which idle queues are first removed; later, they are removed at each doubling of the number.
 const SWEEP_MIN: usize = 64;
 
 #[derive(Debug)]
 pub struct Tenants {
     table: Mutex<Table>,
-    /// The number of lookups of each image.
+    /// The number of lookups under way for each image.
     asked: Mutex<HashMap<String, usize>>,
 }
 
@@ -36,7 +36,7 @@ struct Table {
 }
 
 impl Tenants {
-    /// The limits, without any queue.
+    /// The limits of image lookups, with no queue yet.
     pub fn new() -> Self {
         let table = Table { queues: HashMap::new(), sweep_at: SWEEP_MIN };
         Self { table: Mutex::new(table), asked: Mutex::default() }
@@ -47,7 +47,6 @@ impl Tenants {
         self.asked.lock().contains_key(image)
     }
 
-    /// Starts a lookup of `image`.
     pub fn turn(&self, image: String) -> Turn<'_> {
         *self.asked.lock().entry(image.clone()).or_default() += 1;
         Turn { tenants: self, image }

@@ -1,4 +1,4 @@
-//! Makes outside text safe for a log line, a terminal or a message.
+//! Makes text from outside this program safe for a log line, a terminal or a message.
 //!
 //! Characters that could move a cursor, start a line or change the direction of writing are escaped, and the length is
 //! limited.
@@ -51,7 +51,6 @@ impl Escaped {
         self.0.push_str(text);
     }
 
-    /// Appends `text` as a quoted JSON string.
     pub fn push_quoted(&mut self, text: &str) {
         self.0.push_str(r#"\""#);
         if json::needs_escape(text) {
@@ -64,7 +63,6 @@ impl Escaped {
         self.0.push_str(r#"\""#);
     }
 
-    /// Appends the text to `out` as a JSON string.
     pub fn quote(&self, out: &mut String) {
         out.push('"');
         out.push_str(&self.0);
@@ -85,7 +83,6 @@ impl From<&str> for Escaped {
     }
 }
 
-/// Appends `text` to `out` as a JSON string.
 pub fn quote(out: &mut String, text: &str) {
     out.push('"');
     escape(out, text);
@@ -129,7 +126,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any text becomes one JSON string with the same meaning.
+        /// Any text becomes one JSON string that parses to the same text.
         #[test]
         fn quoted_as_json(text in any::<String>()) {
             let mut out = String::from("[");
@@ -138,7 +135,7 @@ mod tests {
             prop_assert_eq!(serde_json::from_str::<[String; 1]>(&out).unwrap(), [text]);
         }
 
-        /// Escaped text keeps its meaning, alone and inside another escaped text.
+        /// Escaped text parses to the original text, alone and inside another escaped text.
         #[test]
         fn escaped_means_the_same(text in any::<String>(), plain in "[a-z]{0,40}") {
             prop_assert_eq!(&Escaped::from(&*text).text(), &text);
@@ -149,7 +146,7 @@ mod tests {
             }
         }
 
-        /// The result is short enough and printable for any text.
+        /// For any text, the result of `printable` has no hidden characters and stays within the limit.
         #[test]
         fn bounded_and_printable(text in any::<String>(), bytes_max in 3usize..60) {
             let out = printable(&text, bytes_max);

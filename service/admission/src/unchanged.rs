@@ -1,18 +1,18 @@
-//! The images of a stored object: an update does not judge unchanged images.
+//! The images of a stored object. When the object is updated, images that are unchanged are not judged again.
 //!
-//! An image is compared by the name of its container or volume in one pod spec; the three lists of containers share
-//! their names. Only hashes are kept, so that an object with thousands of containers costs little.
+//! An image is compared with the image of the container or volume of the same name in the same pod spec. Containers,
+//! init containers and ephemeral containers share one set of names. Only hashes are kept, so that an object with
+//! thousands of containers costs little.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 
 use super::walk::{self, FoundImage, List};
 
-/// Most images of a stored object that are kept. etcd holds no more: a stored container has some 150 bytes, an object
-/// at most 1.5 MiB.
+/// Maximum number of images of a stored object that are kept. More cannot be stored: a container has some 150 bytes, an
+/// object at most 1.5 MiB.
 const REMEMBERED_MAX: usize = 16_384;
 
-/// The images of a stored object.
 #[derive(Debug, Default)]
 pub struct Stored {
     keys: RandomState,
@@ -39,7 +39,7 @@ impl Stored {
         stored
     }
 
-    /// Whether the stored object has the same image at the same position.
+    /// Whether the stored object has the image `seen` at the same position.
     pub fn has(&self, seen: FoundImage<'_>) -> bool {
         !self.images.is_empty() && self.images.contains(&fingerprint(&self.keys, seen))
     }

@@ -1,6 +1,6 @@
 //! The webhook's tasks at the API server: own certificates, and the check of the registration.
 //!
-//! This module owns the tasks and the client that they share. A process that needs neither task has no client.
+//! This module owns these tasks and their shared API server client. A process that needs neither task has no client.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use service_core::kube::{Client, Cluster};
 #[cfg(feature = "own-certificates")]
 use service_own_certificates::Rotation;
 
-/// The tasks and their shared client.
+/// The webhook's tasks at the API server, and their shared client.
 pub(super) struct Upkeep {
     client: Arc<Client>,
     namespace: Option<String>,
@@ -69,12 +69,10 @@ impl Upkeep {
         self.handed.clone()
     }
 
-    /// The record of calls to the webhook.
     pub(super) fn calls(&self) -> Arc<Calls> {
         Arc::clone(&self.calls)
     }
 
-    /// Starts the configured tasks.
     pub(super) fn start(&mut self, settings: &config::Admission, tls: &Arc<ServerTls>, metrics: &mut MetricsRegistry) {
         if let Some(settings) = &settings.registration {
             let parts = registration::Parts {
@@ -101,7 +99,7 @@ impl Upkeep {
         probes
     }
 
-    /// Waits until a task ends that should never end; returns the reason.
+    /// Waits for the unexpected end of a task; returns the reason.
     pub(super) async fn broken(&mut self) -> String {
         #[cfg(feature = "own-certificates")]
         let certificates = async {

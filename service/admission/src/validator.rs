@@ -1,8 +1,8 @@
 //! The interface of validators, which decide whether an image may run, and the cache of their answers.
 //!
-//! This module owns the question to a validator and its answer, the cache of verdicts, and the validator of each rule.
-//! For a static validator, the policy answers alone. Signatures are verified in `cosign`, which exists only with the
-//! feature `verify`.
+//! This module owns the interface of validators, the cache of verdicts, and the choice of the validator for each rule.
+//! The policy itself gives the answer of a static validator. Signatures are verified in `cosign`, which exists only
+//! with the feature `verify`.
 
 mod approvals;
 #[cfg(feature = "verify")]
@@ -27,7 +27,7 @@ use service_registry::verdicts::Class;
 use service_registry::verdicts::Failure;
 pub use service_registry::{Pieces, Question};
 
-/// Most signers in an answer: readers of an audit log need no more.
+/// Maximum number of signers in an answer: readers of an audit log need no more signers.
 pub const SIGNERS_MAX: usize = 8;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -54,7 +54,7 @@ pub trait Validator: Send + Sync + 'static {
     /// A text that changes with the rule or the trusted keys. An answer is valid only for an equal text.
     fn generation(&self) -> Cow<'_, str>;
 
-    /// Longest time for which an answer is valid; `None` if the policy sets it.
+    /// Longest time for which an answer of this validator is valid; `None` if the policy sets the time.
     fn ttl_max(&self) -> Option<Duration> {
         None
     }
@@ -63,7 +63,6 @@ pub trait Validator: Send + Sync + 'static {
     fn relevant(&self, host: &str, repository: &str, keyring: &Keyring) -> Keyring;
 }
 
-/// The validators of the policy's rules.
 #[derive(Default)]
 pub struct Validators {
     of_rules: Vec<Option<Arc<dyn Validator>>>,
@@ -74,12 +73,12 @@ pub struct Validators {
 #[derive(Debug, thiserror::Error)]
 #[error("{key}: {what}")]
 pub struct ValidatorError {
-    /// The configuration key with the error.
+    /// The configuration key whose value is wrong.
     pub key: String,
     pub what: String,
 }
 
-/// State that survives a new configuration: facts about registries, and the memory for signatures.
+/// State of validators that survives a new configuration: facts about registries, and the memory limit for signatures.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     #[cfg(feature = "verify")]
@@ -97,7 +96,7 @@ impl Memory {
         self
     }
 
-    /// Limits the memory for signatures to their part of `share`.
+    /// Limits the memory for signatures to the part of `share` that is meant for signatures.
     pub fn of(share: &Arc<Share>) -> Self {
         #[cfg(feature = "verify")]
         return Self { share: Arc::clone(share), ..Self::default() };
@@ -110,7 +109,8 @@ impl Memory {
 }
 
 impl Validators {
-    /// Loads the validators of a configuration. They read their keys now, and will look for signatures in `pieces`.
+    /// Loads the validators of a configuration. The validators read their keys at once, and later fetch signatures from
+    /// `pieces`.
     pub fn load(config: &Config, pieces: &Arc<dyn Pieces>, memory: &Memory) -> Result<Self, ValidatorError> {
         #[cfg(feature = "verify")]
         let mut validators = cosign::load(config, pieces, memory)?;
@@ -176,7 +176,6 @@ impl Validators {
         (Vec::new(), "none".to_owned())
     }
 
-    /// The validator of the rule with this index.
     pub fn of_rule(&self, index: usize) -> Option<&Arc<dyn Validator>> {
         self.of_rules.get(index)?.as_ref()
     }

@@ -8,10 +8,9 @@ use std::fmt::Write as _;
 
 use super::json::{self, Cursor};
 
-/// Longest stored name of a container or volume; Kubernetes allows 63.
+/// Longest name of a container or volume that is stored, in bytes; Kubernetes allows 63.
 const NAME_BYTES_MAX: usize = 256;
 
-/// The list that contains an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum List {
     Containers,
@@ -30,7 +29,6 @@ pub struct FoundImage<'a> {
     pub list: List,
     /// Name of the container or volume; `None` if it has none.
     pub name: Option<&'a str>,
-    /// The image, never empty.
     pub image: &'a str,
 }
 
@@ -45,7 +43,8 @@ pub struct Outline {
     pub pullers: Pullers,
 }
 
-/// Names in pod specs that lead to credentials. Names of all pod specs of an object are collected.
+/// Names of Secrets and service accounts in pod specs, which lead to registry credentials. Names of all pod specs of an
+/// object are collected.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Pullers {
     pub accounts: Vec<String>,
@@ -53,17 +52,17 @@ pub struct Pullers {
 }
 
 impl Pullers {
-    /// Most names of each kind; usual Pods have one or two, and each costs a request.
+    /// Maximum number of names of each kind; usual Pods have one or two, and each name costs a request.
     pub const MAX: usize = 16;
 }
 
-/// The position of the walk in the object. Only these fields are entered; all others are skipped unread.
+/// The position of the walk in the object. Only the listed fields are entered; all others are skipped unread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Field {
     Root,
     Metadata,
     DeletionTimestamp,
-    /// `spec` of the object: a Pod's own spec, or one that contains a template.
+    /// `spec` of the object: a Pod's own spec, or a spec that contains a template.
     ObjectSpec,
     /// `jobTemplate` of a `CronJob`.
     JobTemplate,
@@ -154,7 +153,6 @@ impl Field {
 /// Why a walk ends before the end of the object.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The object is not JSON.
     #[error(transparent)]
     Json(#[from] json::Error),
     /// The object has the same key twice.
@@ -173,7 +171,7 @@ pub enum Error {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("more than {most} images in one object")]
 pub struct TooMany {
-    /// Most images that the visitor accepts.
+    /// Maximum number of images that the visitor accepts.
     pub most: usize,
 }
 
@@ -207,10 +205,11 @@ struct Walker<'w, 'a, 'f> {
     json: &'w mut Cursor<'a>,
     outline: Outline,
     pointer: String,
-    /// Length of the pod spec's path in `pointer`.
+    /// Number of bytes of the pod spec's path in `pointer`.
     spec_bytes: usize,
     list: List,
-    /// Image of the present container or volume. It is passed on at the end of the container, when the name is known.
+    /// Image of the present container or volume. The visitor gets the image at the end of the container, when its name
+    /// is known.
     image: Option<Cow<'a, str>>,
     name: Cow<'a, str>,
     visit: &'w mut Visit<'f>,

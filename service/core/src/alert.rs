@@ -10,11 +10,11 @@ use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use tokio::time::Instant;
 
-/// Most images that an alert names; further images are only counted.
+/// Maximum number of images that an alert names; further images are only counted.
 pub const IMAGES_MAX: usize = 20;
-/// Most bytes of an image reference. No valid reference with a digest is longer.
+/// Maximum number of bytes of an image reference in an alert. No valid reference with a digest is longer.
 pub const IMAGE_BYTES_MAX: usize = 512;
-/// Most bytes of a name; Kubernetes allows 253.
+/// Maximum number of bytes of an object's name in an alert; Kubernetes allows 253.
 pub const NAME_BYTES_MAX: usize = 256;
 pub const MESSAGE_BYTES_MAX: usize = 4096;
 
@@ -22,16 +22,16 @@ pub const MESSAGE_BYTES_MAX: usize = 4096;
 #[serde(rename_all = "camelCase", from = "Written")]
 pub struct Alert {
     pub admitted: bool,
-    /// The reason for a refusal, or a sentence that the object was admitted.
+    /// The reason why the object was refused, or a sentence that says that it was admitted.
     pub message: String,
     pub kind: String,
-    /// Empty for an object outside any namespace.
+    /// The object's namespace; empty for a cluster-scoped object.
     pub namespace: String,
     /// The object's name, or the prefix from which the API server makes it.
     pub name: String,
-    /// The review's uid.
+    /// The uid of the review that caused the alert.
     pub request_id: String,
-    /// The first images of the object, each once, spelled as in the object.
+    /// The first images of the object without repetition, spelled as in the object.
     pub images: Vec<String>,
     /// The number of the object's images that are not in `images`.
     #[serde(skip_serializing_if = "is_zero")]
@@ -53,7 +53,8 @@ struct Written {
     more_images: usize,
 }
 
-/// The first images of a list that is being parsed. Keeping a list of empty strings would take eight times its text.
+/// The first images of a list that is being parsed. A whole list of empty strings would take eight times the memory of
+/// its text.
 struct First {
     images: Vec<String>,
     more: usize,
@@ -119,14 +120,14 @@ impl Alert {
         self
     }
 
-    /// Bytes that this alert holds in memory.
     pub fn bytes(&self) -> usize {
         let texts = [&self.message, &self.kind, &self.namespace, &self.name, &self.request_id];
         let images = self.images.iter().map(|image| size_of::<String>() + image.capacity()).sum::<usize>();
         size_of::<Self>() + texts.map(String::capacity).iter().sum::<usize>() + images
     }
 
-    /// The images as a part of a sentence: as many names as fit into `bytes_max`, then the number of the others.
+    /// The images as a part of a sentence: as many names as fit into `bytes_max`, then the number of the remaining
+    /// images.
     pub fn images_text(&self, bytes_max: usize) -> String {
         let (mut text, mut named) = (String::new(), 0);
         for image in &self.images {

@@ -1,9 +1,9 @@
 //! The memory allocator: when it returns freed memory to the system, and how much heap it reports.
 //!
-//! With the feature `jemalloc`, every program that contains this crate uses jemalloc (`docs/decisions/013`). By itself,
-//! jemalloc returns memory to the system only during later allocations and frees. Its background thread returns memory
-//! ten seconds after a burst, even without later activity. Without the feature, the system's allocator is used: it
-//! keeps freed memory and reports no figures.
+//! With the feature `jemalloc`, every program that contains this crate uses jemalloc (`docs/decisions/013`). Without
+//! its background thread, jemalloc returns memory to the system only during later allocations and frees. The background
+//! thread returns memory ten seconds after a burst of allocations, even without later activity. Without the feature,
+//! the system's allocator is used, which keeps freed memory and reports no figures.
 
 #[cfg(feature = "jemalloc")]
 pub use jemalloc::{NAME, give_memory_back, heap};
@@ -26,13 +26,15 @@ mod jemalloc {
     use super::Heap;
     use crate::logs::names;
 
-    /// The allocator, which must return memory after bursts of connections. It is set in this crate and not in the
-    /// programs: every allocation passes through it, and this crate is compiled with more optimization (decision 023).
+    /// The allocator, which must return memory after bursts of connections. The allocator is set in this crate and not
+    /// in the programs, because every allocation passes through this code, and this crate is compiled with more
+    /// optimization (decision 023).
     #[global_allocator]
     static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
     pub const NAME: &str = "jemalloc";
-    /// One thread is enough: it wakes a few times a second while memory can be given back, and otherwise not at all.
+    /// Number of background threads of jemalloc. One is enough: it wakes a few times a second while memory can be
+    /// returned, and otherwise sleeps.
     const THREADS: usize = 1;
 
     /// Starts jemalloc's background thread. If the start fails, the service only logs a warning.

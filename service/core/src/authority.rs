@@ -5,7 +5,7 @@
 use std::fmt;
 use std::net::Ipv6Addr;
 
-/// Longest host name (RFC 1035). IP addresses are shorter.
+/// Longest host name, in bytes (RFC 1035). IP addresses are shorter.
 const HOST_BYTES_MAX: usize = 253;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl fmt::Display for Authority {
     }
 }
 
-/// The names of Docker Hub. Go tools write the second name; requests go to the last name.
+/// The three host names of Docker Hub. Go tools write the second name; requests go to the last name.
 const HUB: [&str; 3] = ["docker.io", "index.docker.io", "registry-1.docker.io"];
 
 /// A registry's canonical name, equal for all spellings: lower case, no default HTTPS port, shortest form of an

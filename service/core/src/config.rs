@@ -1,8 +1,8 @@
 //! Reading of configuration files: from text to checked values. Every error is reported at the start.
 //!
 //! This module owns the error that names file, line, column and the nearest key, and it combines the sections of a
-//! file. A caller passes the list of sections: each role brings its own, with keys, defaults and reasons. Only the
-//! configuration file is opened here; certificates and keys are opened by their users.
+//! file. A caller passes the list of sections: each role has its own section with keys, defaults and reasons. This
+//! module opens only the configuration file; the code that uses certificates and keys opens those files.
 
 mod process;
 pub mod quantity;
@@ -19,12 +19,13 @@ pub use process::{Health, Kubernetes, Level, Log, LogFormat, Shutdown};
 pub use section::{Environment, Kind, Section, kind};
 use section::{Keys, Value};
 
-/// The present version of the file's keys. A file without a version counts as version 1.
+/// The present version of the configuration format. A file without a version counts as version 1.
 pub const VERSION: u32 = 1;
-/// Most webhook configurations in one list. A longer list is likely to name configurations of others by mistake.
+/// Maximum number of webhook configurations in one list. A longer list probably names configurations of other programs
+/// by mistake.
 const WEBHOOKS_MAX: usize = 8;
 
-/// The sections of one file, checked.
+/// The checked sections of one configuration file.
 #[derive(Debug, Clone)]
 pub struct Config {
     sections: Vec<(&'static Kind, Option<Box<dyn Value>>)>,
@@ -47,7 +48,7 @@ pub enum Error {
     #[error("{}: {key}: {what}", path.display())]
     Value {
         path: PathBuf,
-        /// The key with its parents, joined by dots.
+        /// The configuration key with its parents, joined by dots.
         key: String,
         /// The reason for the error, and how to fix it.
         what: String,
@@ -68,19 +69,19 @@ impl fmt::Display for At {
 }
 
 impl Config {
-    /// Reads and checks the sections of the file at `path`. Relative paths inside are taken from its folder.
-    /// Environment variables overrule the file.
+    /// Reads and checks the sections of the file at `path`. Relative paths in the file start at the folder of the file.
+    /// Environment variables replace settings of the file.
     pub fn load(path: &Path, kinds: &'static [Kind]) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
         Self::overruled(&text, path, kinds, &Environment(&|name| std::env::var(name).ok()))
     }
 
-    /// Checks `text` as if it had been read from `path`.
+    /// Checks `text` as the content of the file `path`.
     pub fn parse(text: &str, path: &Path, kinds: &'static [Kind]) -> Result<Self, Error> {
         Self::overruled(text, path, kinds, &Environment(&|_| None))
     }
 
-    /// Checks `text` as if it had been read from `path`, with the settings of `environment` on top.
+    /// Checks `text` as the content of the file `path`, with some settings replaced by those of `environment`.
     pub fn overruled(
         text: &str,
         path: &Path,
@@ -97,7 +98,7 @@ impl Config {
         Ok(Self { sections: kinds.iter().map(section).collect::<Result<_, Error>>()? })
     }
 
-    /// The section `S`; `None` if the file has no such section and there are no defaults.
+    /// The section `S`; `None` if the file has no section `S` and the section has no defaults.
     pub fn find<S: Section>(&self) -> Option<&S> {
         self.sections
             .iter()
@@ -117,7 +118,6 @@ impl Config {
             .find_map(|one| (one as &mut dyn Any).downcast_mut())
     }
 
-    /// The section `S`, which every configuration has.
     pub fn of<S: Section>(&self) -> &S {
         self.find().expect("a section with defaults is in every configuration whose kinds name it")
     }
@@ -129,7 +129,7 @@ impl Config {
         pairs.flat_map(|(old, new)| old.take(new)).collect()
     }
 
-    /// The main keys of the sections that differ.
+    /// The main keys of the sections that differ between two configurations.
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {
         let same = |one: &Option<Box<dyn Value>>, two: &Option<Box<dyn Value>>| match (one, two) {
             (Some(one), Some(two)) => one.equals(&**two),
@@ -144,7 +144,8 @@ impl Config {
         self.sections.iter().filter_map(|(_, section)| section.as_deref()).flat_map(Value::files).collect()
     }
 
-    /// Adds settings to `shown` that no example file can contain: absent ones, and defaults that depend on other keys.
+    /// Adds to `shown` the settings that no example file can contain: settings that are absent by default, and defaults
+    /// that depend on other keys.
     pub fn show(&self, shown: &mut serde_json::Map<String, serde_json::Value>) {
         for (kind, section) in &self.sections {
             match section {
@@ -155,12 +156,12 @@ impl Config {
     }
 }
 
-/// Whether a file has no content. Such a file gives all defaults, although the parser reports a missing document.
+/// Whether a configuration file has no content. An empty file gives all defaults, although the parser reports a missing
+/// document.
 pub fn is_empty(text: &str) -> bool {
     text.lines().all(|line| line.trim().is_empty() || line.trim().starts_with('#'))
 }
 
-/// The parser's error.
 pub type YamlError = serde_saphyr::Error;
 
 pub fn yaml<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
@@ -198,10 +199,8 @@ fn nearest(field: &str, expected: &[&str]) -> String {
     }
 }
 
-/// Checks the values of one file.
 #[derive(Debug, Clone, Copy)]
 pub struct Checker<'a> {
-    /// The file, for messages.
     pub path: &'a Path,
     /// The folder from which relative paths are taken.
     pub folder: &'a Path,
@@ -245,7 +244,7 @@ impl Checker<'_> {
 }
 
 /// Whether `text` has only characters of a DNS subdomain (RFC 1123), so that it is safe in a path. The API server
-/// checks the rest.
+/// checks the other rules of names.
 fn is_name(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
     !text.is_empty() && text.len() <= 253 && text.bytes().all(inner) && !text.starts_with('.')

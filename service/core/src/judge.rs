@@ -1,7 +1,7 @@
 //! Inquiries about images and the rulings on them: the interface between the role that verifies images and its callers.
 //!
-//! Both structs have the form in which they are sent between processes (docs/contract.md). Failure classes are plain
-//! texts here.
+//! Both structs have the form in which they are sent between processes (docs/contract.md). In these structs, failure
+//! classes are plain texts.
 
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -18,10 +18,9 @@ pub const VERIFIED: &str = "verified";
 #[serde(rename_all = "camelCase")]
 pub struct Inquiry {
     pub contract: u32,
-    /// The name of the validator, as in its configuration.
     pub validator: String,
     pub image: Subject,
-    /// The demands of the policy rule: its `with`, as written in a configuration.
+    /// The demands of the policy rule: the rule's key `with`, as written in a configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub demands: Option<Box<RawValue>>,
     /// The Pod's credentials for the image's registry, the best first.
@@ -42,7 +41,7 @@ pub struct Subject {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Login {
-    /// The registry that accepts the login, spelled as in Docker configurations.
+    /// The registry for which the login is meant, spelled as in Docker configurations.
     pub registry: String,
     pub username: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,13 +66,12 @@ pub struct Ruling {
     pub digest: String,
     /// [`VERIFIED`], or the class of the failure.
     pub verdict: String,
-    /// The signers whose signatures were accepted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signers: Vec<Signed>,
     /// Why the image may not run, as text for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cause: String,
-    /// Whether the registry was not asked, because it gets no requests for a while after failures.
+    /// Whether no request was sent, because the registry gets no requests for a while after failures.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unasked: bool,
 }
@@ -87,7 +85,6 @@ pub struct Signed {
     pub evidence: String,
 }
 
-/// A description of a [`Judge`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct About {

@@ -5,10 +5,9 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
-/// A value that another process stored, or this process before its last start.
+/// A value in the common store. Another process stored it, or this process before its last start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
-    /// The value as it was stored.
     pub value: Vec<u8>,
     /// How long the value remains valid.
     pub life: Duration,
@@ -19,6 +18,6 @@ pub trait Knowledge: Send + Sync + 'static {
     /// The value of `key`, by `deadline`. A failure, or an entry of another program, gives `None`.
     fn known(&self, key: &str, deadline: Instant) -> BoxFuture<'static, Option<Known>>;
 
-    /// Stores a value for its lifetime, if possible. The caller does not wait.
+    /// Stores a value for the time `life`, if the store works. The caller does not wait.
     fn keep(&self, key: &str, value: Vec<u8>, life: Duration);
 }

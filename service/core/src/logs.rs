@@ -1,8 +1,8 @@
 //! Logs of the process: one line per event. Each event has a name from a closed list.
 //!
-//! This module owns the two formats, the form of names, and a limit on lines that clients can cause. Each crate owns
-//! its events; the program passes all of them to [`init`]. Secrets are never logged: no caller passes a key, a token or
-//! a body.
+//! This module owns the two log formats, the form of event names, and a limit on log lines that clients can cause. Each
+//! crate owns its events; the program passes all of them to [`init`]. Secrets are never logged: no caller passes a key,
+//! a token or a body.
 
 mod format;
 mod lines;
@@ -17,7 +17,7 @@ use lines::Lines;
 pub use throttle::Throttle;
 
 /// Starts logging to standard error: lines in `format`, at `level` and above. `names` are the event names of all
-/// crates. A second call changes nothing.
+/// crates. A second call of this function changes nothing.
 pub fn init(format: config::LogFormat, level: config::Level, names: names::Names) {
     let level = match level {
         config::Level::Trace => LevelFilter::TRACE,

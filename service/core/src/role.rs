@@ -30,7 +30,7 @@ pub trait Role: Sync {
         Ok(())
     }
 
-    /// Notes for the author of a valid `config`, one sentence each.
+    /// Notes on a valid `config` for its author, one sentence each.
     fn notes(&self, config: &Config) -> Vec<String> {
         let _ = config;
         Vec::new()
@@ -42,8 +42,9 @@ pub trait Role: Sync {
         false
     }
 
-    /// Writes to `start` what this role lends to others; the role's own listener is not needed. It is called before any
-    /// role that borrows is started. The result is `None` if there is nothing to reload.
+    /// Writes to `start` the objects that other roles may use; the role's own listener is not needed for them. The
+    /// program calls this function before it starts a role that uses such objects. The result is `None` if no setting
+    /// can be reloaded.
     fn prepare(&self, start: &mut Start<'_>) -> anyhow::Result<Option<Reload>> {
         let _ = start;
         Ok(None)
@@ -60,7 +61,7 @@ pub struct About {
     pub name: &'static str,
     pub help: &'static str,
     pub sections: &'static [Kind],
-    /// Checks for the sections that the role requires; the role's own section comes first.
+    /// Functions that check for the sections that the role requires; the role's own section comes first.
     pub needs: &'static [fn(&Config) -> bool],
     /// The message if a required section is missing.
     pub lacks: &'static str,
@@ -86,12 +87,11 @@ pub trait Review: Send + Sync + 'static {
     fn review(&self, review: Bytes, deadline: Instant) -> BoxFuture<'static, Result<Bytes, String>>;
 }
 
-/// Applies settings that may change while the process runs; returns names of applied changes that are in no section,
-/// such as the content of files. An error changes nothing.
+/// Applies settings that may change while the process runs. Returns the names of applied changes outside the
+/// configuration, such as changed contents of files. On an error, no setting is changed.
 pub type Reload = Box<dyn FnMut(&Config) -> anyhow::Result<Vec<&'static str>> + Send>;
 
 pub struct Started {
-    /// The role's listener and handler, which the process serves.
     pub served: Option<(Listener, Handler)>,
     pub probes: Vec<Arc<dyn Probe>>,
     pub reload: Option<Reload>,
@@ -99,35 +99,33 @@ pub struct Started {
 }
 
 pub trait Running: Send {
-    /// Waits until a task ends that should never end; returns the reason.
+    /// Waits for the unexpected end of a task; returns the reason.
     fn broken(&mut self) -> BoxFuture<'_, String>;
 
-    /// Called when readiness ends: tasks for which no caller waits end now, and calls are still answered.
+    /// Called when the process stops being ready: tasks for which no caller waits end now; calls are still answered.
     fn leave(&mut self) -> BoxFuture<'_, ()>;
 
-    /// Called after the last answer: all tasks of the role end.
+    /// Ends all tasks of the role. The program calls this function after the last answer.
     fn stop(self: Box<Self>) -> BoxFuture<'static, ()>;
 }
 
-/// The values that a role gets for its start.
 pub struct Start<'a> {
     pub config: &'a Config,
-    /// The URL that receives observations of accepted events. The first role with a watch takes it.
+    /// The URL that receives observations of accepted watch events. The first role with a watch uses this URL.
     pub witness_url: Option<&'a str>,
     pub metrics: &'a mut Registry,
     pub edge: &'a Metrics,
     pub certificates: &'a Certificates,
-    /// A change of this value makes all tasks that follow files check their files at once.
+    /// A channel: if its value changes, all tasks that watch files check their files at once.
     pub look: &'a channel::Sender<u64>,
     /// Tasks that run until the process ends. If one ends earlier, the process has failed.
     pub background: &'a mut JoinSet<()>,
-    /// The reviews of the role that owns the policy.
+    /// The reviewer of the role that owns the policy.
     pub review: Option<Arc<dyn Review>>,
     /// The judge of single images, from the role that owns the policy.
     pub judge: Option<Arc<dyn Judge>>,
-    /// The sink of alerts about reviews.
     pub alerts: Option<Arc<dyn AlertSink>>,
-    /// The cache that several processes of the service share.
+    /// The cache of verdicts that several processes of the service share.
     pub known: Option<Arc<dyn Knowledge>>,
     /// Values that roles share, by type.
     pub shared: &'a mut Shared,
@@ -144,7 +142,7 @@ impl Start<'_> {
         known.downcast_ref::<T>().expect("it is kept by its type").clone()
     }
 
-    /// Stores a value for [`Self::kept`] with the same type.
+    /// Stores a value, which [`Self::kept`] returns for the same type.
     pub fn keep<T: Clone + Send + 'static>(&mut self, value: T) {
         self.shared.0.insert(TypeId::of::<T>(), Box::new(value));
     }

@@ -1,8 +1,8 @@
-//! The memory that outsiders can make this process use: one fixed share of the process' memory.
+//! The memory that callers and registries can make this process use: one fixed share of the process' memory.
 //!
 //! The share is divided among reviews (bodies and image lookups), signatures, and answers of registries, so that none
-//! can use up the memory of the others. A review that does not fit is refused; signatures wait. Announced sizes are
-//! never trusted.
+//! can use up the memory of the others. A review that exceeds its memory limit is refused. The verification of
+//! signatures waits until memory is free. Announced sizes are never trusted.
 
 mod limit;
 mod reviews;
@@ -16,16 +16,17 @@ use tokio::time::Instant;
 pub use reviews::{BodyMemory, IMAGES_AT_ONCE, ImageMemory, ReviewMemory, Stop};
 use turns::{Account, Grant, Turns};
 
-/// Least memory with which the process works, in bytes.
+/// Smallest memory limit with which the process works, in bytes.
 pub const LEAST: usize = 24 << 20;
-/// Most bytes of the share if the memory has no limit. A larger share would only help an attacker.
+/// Maximum size of the share in bytes, even if the process has no memory limit. A larger share would only help an
+/// attacker.
 const MOST: usize = 256 << 20;
 /// The unit in which memory for signatures is counted.
 const EVIDENCE_UNIT_BYTES: usize = 1 << 10;
-/// Least memory for answers of registries: one manifest of the largest size.
+/// Minimum memory for answers of registries, in bytes: one manifest of the largest size.
 const ANSWERS_LEAST: usize = 4 << 20;
-/// Memory for a signature per byte, as a fraction: its bytes, and the decoded payload of its envelope (three quarters,
-/// because of base64).
+/// Memory that is reserved for each byte of a signature, as a fraction: its bytes, and the decoded payload of its
+/// envelope (three quarters, because of base64).
 const JUDGED: (usize, usize) = (7, 4);
 
 #[derive(Debug)]
@@ -43,7 +44,7 @@ struct Budget {
     turns: Arc<Turns>,
 }
 
-/// The account of one image for signature memory. The images get memory in turn.
+/// The account under which one image requests memory for its signatures. Images get memory in turn.
 #[derive(Debug, Default)]
 pub struct Payer {
     pieces: Account,
@@ -58,7 +59,7 @@ pub struct Reserved {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoMemory {
-    /// The request is larger than the limit.
+    /// The request needs more memory than the limit.
     #[error("it needs {needed} bytes of memory and the share for evidence is {most}")]
     TooLarge { needed: usize, most: usize },
     /// Other requests held the memory until the deadline.
@@ -82,14 +83,15 @@ impl Share {
         })
     }
 
-    /// A share of `configured` bytes; without that, half of the memory that this process may use.
+    /// A share of `configured` bytes; if `None`, half of the memory that this process may use.
     pub fn found(configured: Option<usize>) -> Arc<Self> {
         let found = || limit::memory_bytes().map_or(MOST, |limit| (limit / 2).clamp(LEAST, MOST));
         Self::of(configured.unwrap_or_else(found))
     }
 
-    /// Memory for calls from other processes of the service, whose bodies are no reviews. It is additional to the
-    /// share, and a quarter of the share of such a process. The largest call fits, together with half of another one.
+    /// Memory for calls from other processes of the service, whose bodies are no reviews. The memory for calls is
+    /// additional to the share, and a quarter of the share. The largest call fits together with half of another large
+    /// call.
     pub fn of_calls() -> Arc<ReviewMemory> {
         ReviewMemory::new(Self::found(None).bytes / 4)
     }
@@ -112,8 +114,8 @@ impl Share {
         &self.answers
     }
 
-    /// Waits for memory to read and check a signature of `bytes`, in the turn of `payer`. A holder must not wait for
-    /// more memory before it releases this.
+    /// Waits for memory to read and check a signature of `bytes`, in the turn of `payer`. The caller must release this
+    /// memory before it waits for more.
     pub async fn piece(&self, payer: &Payer, bytes: usize, deadline: Instant) -> Result<Reserved, NoMemory> {
         self.pieces.reserve(&payer.pieces, bytes.saturating_mul(JUDGED.0) / JUDGED.1, deadline).await
     }

@@ -1,7 +1,7 @@
 //! HTTP requests to one server over pooled connections, each with a deadline and a size limit.
 //!
-//! This module owns connections, TLS, pooling and their limits. It knows nothing of registries or Kubernetes. It never
-//! follows redirects and never retries an answered request; callers decide that.
+//! This module owns outgoing connections, TLS, pooling and limits. The module knows nothing of registries or
+//! Kubernetes. Redirects and repetitions of answered requests are left to callers.
 
 mod connection;
 mod proxy;
@@ -45,7 +45,8 @@ pub const HELD_UNIT_BYTES: usize = 16 << 10;
 pub enum Protocol {
     /// HTTP/1.1: one request at a time on a connection.
     Http1,
-    /// HTTP/2: many streams on one connection. Over TLS the server must choose it by ALPN; without TLS it is assumed.
+    /// HTTP/2: many streams on one connection. Over TLS, the server must choose HTTP/2 by ALPN; without TLS, it is used
+    /// without negotiation.
     Http2,
 }
 
@@ -73,7 +74,7 @@ impl Origin {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Most requests at one time; further requests wait within their deadline.
+    /// Maximum number of requests at one time; further requests wait, at most until their deadline.
     pub open_max: usize,
     /// Idle HTTP/1.1 connections kept for later.
     pub idle_max: usize,
@@ -90,7 +91,6 @@ pub enum AddressError {
     /// The system's trusted authorities cannot be used.
     #[error(transparent)]
     System(TlsError),
-    /// A proxy variable of the environment is invalid.
     #[error(transparent)]
     Proxy(#[from] ProxyError),
 }
@@ -105,13 +105,12 @@ pub enum Error {
     /// No TCP connection could be made.
     #[error("connect to {authority}: {source}")]
     Connect { authority: String, source: std::io::Error },
-    /// The host is on the internal network, and its name came from an untrusted party.
+    /// The host's address is internal, and an untrusted party named the host.
     #[error("{authority} is at an internal address")]
     Inside { authority: String },
-    /// The proxy refused to open a tunnel.
     #[error("the proxy answered {status} when asked for {authority}")]
     Proxy { authority: String, status: http::StatusCode },
-    /// Other answers that are being read use all memory for answers.
+    /// No memory is free, because other answers that are being read use all memory for answers.
     #[error("too many large answers at one time")]
     Crowded,
     #[error("TLS with {authority}: {source}")]
@@ -135,7 +134,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the error is a refused server certificate: then the configuration is wrong, not the server away.
+    /// Whether the server's certificate was refused. In this case, the configuration is wrong, but the server is
+    /// reachable.
     pub fn is_certificate(&self) -> bool {
         let Self::Tls { source, .. } = self else { return false };
         let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
@@ -150,7 +150,7 @@ impl Error {
         matches!(inner, Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)))
     }
 
-    /// Whether a request over HTTP/1.1 with this error was surely not processed.
+    /// Whether the server surely did not process a request over HTTP/1.1 that ended with this error.
     fn is_unsent(&self) -> bool {
         match self {
             Self::Http { source } => source.is_canceled(),
@@ -160,7 +160,7 @@ impl Error {
     }
 }
 
-/// Whether nobody else can read data sent to `host`: the connection uses TLS or stays on this machine.
+/// Whether no third party can read data sent to `host`: the connection uses TLS or stays on this machine.
 pub fn keeps_secrets(is_tls: bool, host: &str) -> bool {
     let host = host.trim_matches(['[', ']']);
     is_tls || host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
@@ -228,8 +228,8 @@ impl Client {
         }
     }
 
-    /// A client for the host of `uri` over HTTP/1.1, with the environment's proxy, and the path of `uri`. It trusts the
-    /// authorities of `ca_file`, else those of the system.
+    /// A client for the host of `uri` over HTTP/1.1, with the environment's proxy, and the path of `uri`. The client
+    /// trusts the authorities of `ca_file`, else those of the system.
     pub fn of_address(uri: &Uri, ca_file: Option<&Path>, limits: Limits) -> Result<(Self, String), AddressError> {
         let is_tls = uri.scheme_str() == Some("https");
         let read = |path: &Path| std::fs::read(path).map_err(|source| AddressError::Read { path: path.into(), source });
@@ -439,7 +439,8 @@ impl Client {
         Ok((response, Link::Many(connection)))
     }
 
-    /// Keeps one of several connections that were opened at the same time; the others end with their requests.
+    /// Keeps one of several HTTP/2 connections that were opened at the same time; the other connections end with their
+    /// requests.
     fn share(&self, fresh: Http2) -> Arc<Http2> {
         let mut shared = self.shared.lock();
         match shared.as_ref().filter(|connection| connection.is_open()) {
@@ -474,14 +475,14 @@ impl Client {
     }
 }
 
-/// The memory that one answer holds of a shared limit.
+/// The memory of the shared limit that one answer holds.
 struct PooledConnection<'a> {
     pool: &'a Semaphore,
     permit: Option<SemaphorePermit<'a>>,
 }
 
 impl PooledConnection<'_> {
-    /// Reserves memory for `bytes` in total. The first unit is free, so that small answers never fail.
+    /// Reserves memory for `bytes` in total. The first unit of memory is free, so that small answers never fail.
     fn grow(&mut self, bytes: usize) -> Result<(), Error> {
         let has = self.permit.as_ref().map_or(0, SemaphorePermit::num_permits);
         let more = (bytes / HELD_UNIT_BYTES).saturating_sub(has);
@@ -499,7 +500,8 @@ impl PooledConnection<'_> {
 }
 
 impl Stream {
-    /// The next piece of the body, never empty; `None` at the end. There is no time limit here: the caller sets one.
+    /// The next piece of the body, never empty; `None` at the end. The caller must set a time limit, because this
+    /// function has none.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         while let Some(frame) = self.body.frame().await {
             // HTTP/2 ends many streams with an empty DATA frame; it carries no data and is no sign of life.

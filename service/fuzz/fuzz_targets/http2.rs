@@ -6,7 +6,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Most bytes of additional memory: the limit of a small process, the buffers of a connection, and copies of the input.
+/// Maximum number of bytes of additional memory: the call memory limit of a small process, the buffers of a connection,
+/// and copies of the input.
 const MOST_BYTES: usize = 16 << 20;
 
 struct Counting;

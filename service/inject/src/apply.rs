@@ -1,8 +1,8 @@
 //! The command `inject apply`: creates index, program, chunks, a Service and the seed's Pod, and waits until the seed
 //! serves.
 //!
-//! Every step can be repeated: correct objects stay, so the same command finishes a run that was interrupted at any
-//! time.
+//! Every step can be repeated: existing correct objects stay. So the same command finishes a run that was interrupted
+//! at any time.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,20 +22,19 @@ use super::progress::Progress;
 use super::send::{self, Sent};
 use super::status::{events, is_ready, node_port};
 
-/// Time between two reads of a starting Pod.
+/// Time between two reads of the seed's Pod while it starts.
 const LOOK: Duration = Duration::from_millis(500);
 /// Time limit for the service account of a new namespace to appear.
 const ACCOUNT: Duration = Duration::from_mins(1);
-/// Most requests for another node port, if the assigned one should stay free.
+/// Maximum number of requests for another node port, if the assigned port should stay free.
 const PORTS_MAX: u32 = 10;
 /// Pause before the request for another node port.
 const PORT_WAIT: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub struct Options {
-    /// The seed's program.
     pub binary: Vec<u8>,
-    /// The demands on a node. Its architecture must be the program's.
+    /// The demands on the seed's node. The node's architecture must be that of the program.
     pub needs: Needs,
     /// An image from whose file system the seed runs. If it is set and no node is named, the scheduler chooses the
     /// node.
@@ -43,23 +42,20 @@ pub struct Options {
     pub reach: Reach,
     /// Node ports that should stay free.
     pub avoided_ports: Vec<u16>,
-    /// Most chunks that are sent at one time.
+    /// Maximum number of chunks that are sent at one time.
     pub parallel: usize,
     /// How long the seed may take until it serves, in addition to the time that the kubelet needs for its chunks.
     pub wait: Duration,
-    /// Whether an existing run is removed first.
+    /// Whether an existing run is removed before this run starts.
     pub replace: bool,
 }
 
-/// The result of an injection.
 #[derive(Debug)]
 pub struct Applied {
     pub sent: Sent,
     /// The number of chunks that existed and were correct.
     pub kept: usize,
-    /// The node port of the seed.
     pub node_port: Option<u16>,
-    /// The cluster IP of the seed's Service.
     pub cluster_ip: String,
 }
 
@@ -79,7 +75,6 @@ pub async fn place(cluster: &Cluster, needs: &Needs) -> Result<Placement, Error>
     place::choose(&nodes, &pods, needs).map_err(|none| Error::Refused(none.to_string()))
 }
 
-/// Runs all steps.
 pub async fn apply(cluster: &Arc<Cluster>, payload: &Payload, options: &Options) -> Result<Applied, Error> {
     let index = &payload.index;
     if options.binary.len() > CHUNK_BYTES_MAX as usize {
@@ -149,7 +144,7 @@ async fn run(cluster: &Cluster, options: &Options) -> Result<Run, Error> {
     Ok(Run { image: place.image, node: Some(place.node), architecture, tolerations })
 }
 
-/// Applies a `ConfigMap`. An existing one with other bytes is immutable, so it is deleted and created again.
+/// Applies a `ConfigMap`. An existing `ConfigMap` with other bytes is immutable, so it is deleted and created again.
 async fn replaced_unless_applied(cluster: &Cluster, name: &str, object: bytes::Bytes) -> Result<(), Error> {
     match cluster.apply("configmaps", name, object.clone()).await {
         Err(error) if error.status() == Some(StatusCode::UNPROCESSABLE_ENTITY) => {
@@ -160,7 +155,7 @@ async fn replaced_unless_applied(cluster: &Cluster, name: &str, object: bytes::B
     }
 }
 
-/// Creates the Service, again and again until its node port is none of those to leave free.
+/// Creates the Service, again and again until its node port is not one of the ports to leave free.
 async fn service(cluster: &Cluster, index: &Index, options: &Options, owner: &Owner) -> Result<Value, Error> {
     let (name, path) = (&cluster.names.name, cluster.names.path("services", &cluster.names.name));
     for _ in 0..PORTS_MAX {

@@ -7,10 +7,10 @@ use tokio::time::{Instant, sleep};
 use super::cluster::{Cluster, Error};
 use super::metadata::Metadata;
 
-/// Time limit until the objects are gone: the Pod has a grace period, and a slow control plane needs some time for a
+/// Time limit until all objects are gone: the Pod has a grace period, and a slow control plane needs some time for a
 /// thousand chunks.
 const GONE: Duration = Duration::from_mins(3);
-/// Time between two checks.
+/// Time between two checks whether the objects are gone.
 const LOOK: Duration = Duration::from_millis(500);
 /// The resources of an injection in the order of deletion. The index is deleted last, because it owns all others; so an
 /// interrupted clean-up can be repeated.
@@ -72,7 +72,7 @@ async fn listed(cluster: &Cluster, resource: &str) -> Result<Vec<String>, Error>
     Ok(labelled.filter(|metadata| cluster.names.owns(metadata)).map(|metadata| metadata.name).collect())
 }
 
-/// All objects with the labels of this injection, even if somebody else set the labels.
+/// All objects with the labels of this injection, even if another program set the labels.
 async fn labelled(cluster: &Cluster, resource: &str) -> Result<Vec<Metadata>, Error> {
     cluster.metadata(&format!("{}?{}", cluster.names.path(resource, ""), cluster.names.selector())).await
 }

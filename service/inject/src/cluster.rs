@@ -1,4 +1,5 @@
-//! Requests of an injection to the API server. Failures are retried for a long time; refusals are reported at once.
+//! Requests of an injection to the API server. Failed requests are repeated for a long time; refused requests are
+//! reported at once.
 //!
 //! This module decides which requests are repeated and for how long. Callers interpret the answers.
 
@@ -18,26 +19,25 @@ use super::metadata::{Metadata, Partial};
 use super::objects::Names;
 use service_core::kube::{self, Client, LIST_PAGE, Write};
 
-/// How long a server may fail or be silent before an injection stops. The restart of a control plane takes a minute or
-/// two.
+/// Time for which an API server may fail or be silent before an injection stops. The restart of a control plane takes a
+/// minute or two.
 pub const PATIENCE: Duration = Duration::from_mins(5);
 /// Time limit for applying a large object: a slow control plane needs seconds for a megabyte.
 pub const APPLY_TIME: Duration = Duration::from_secs(30);
-/// First delay between two attempts; it doubles each time.
+/// First delay between two attempts of a request; the delay doubles each time.
 const BACKOFF: Duration = Duration::from_millis(250);
-/// Longest delay between two attempts, even if the server asks for more.
+/// Longest delay between two attempts of a request, even if the server asks for a longer delay.
 const WAIT_MAX: Duration = Duration::from_secs(30);
-/// Largest object that is read: a `ConfigMap` of a megabyte in base64, and some more.
+/// Largest object that is read, in bytes: a `ConfigMap` with a megabyte in base64, and some other fields.
 const OBJECT_BYTES_MAX: usize = 4 << 20;
 
-/// Why an injection cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The API server refused or did not answer.
     #[error("failed to {doing}: {source}{}", explain::advice(source))]
     Api {
         doing: String,
-        /// The last answer.
+        /// The error of the last attempt.
         source: kube::Error,
     },
     /// The answer is not a valid object.
@@ -66,7 +66,8 @@ impl Error {
 struct List<T> {
     #[serde(default)]
     metadata: ListMetadata,
-    /// The items; `None` because an API server writes `null` for an empty list with metadata only.
+    /// The items of a list; `None` for an empty list, because an API server writes `null` if only metadata is
+    /// requested.
     items: Option<Vec<T>>,
 }
 
@@ -79,12 +80,11 @@ struct ListMetadata {
 /// The API server client of one injection.
 pub struct Cluster {
     pub client: Client,
-    /// Names of the injection's objects.
     pub names: Names,
 }
 
 impl Cluster {
-    /// Repeats a request until it succeeds or gets a refusal that a repetition would not change.
+    /// Repeats a request until it succeeds, or is refused for a reason that a repetition would not change.
     pub async fn patiently<T, F>(&self, doing: &str, ask: impl Fn() -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<T, kube::Error>>,
@@ -137,13 +137,13 @@ impl Cluster {
         }
     }
 
-    /// The metadata of all objects in a list, read in pages. `path` has a query.
+    /// The metadata of all objects in a list, read in pages. `path` includes a query.
     pub async fn metadata(&self, path: &str) -> Result<Vec<Metadata>, Error> {
         let partials: Vec<Partial> = self.pages(path, |page| self.client_metadata(page)).await?;
         Ok(partials.into_iter().map(|partial| partial.metadata).collect())
     }
 
-    /// All objects in a list, parsed as `T`, read in pages. `path` has a query.
+    /// All objects in a list, parsed as `T`, read in pages. `path` includes a query.
     pub async fn list<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, Error> {
         self.pages(path, |page| self.client_page(page)).await
     }

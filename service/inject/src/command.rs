@@ -24,11 +24,13 @@ use service_core::wire::Proxies;
 use service_registry::config::Resolve;
 use service_registry::{Hosts, Registry};
 
-/// Default bytes of a chunk: an eighth of a second of a small control plane's disk, and small enough for every proxy.
+/// Default size of a chunk in bytes: a small control plane's disk writes it in an eighth of a second, and every proxy
+/// accepts it.
 const CHUNK_BYTES: u32 = 512 << 10;
 /// Default number of chunks that are sent at one time.
 const PARALLEL: usize = 4;
-/// Most chunks that are sent at one time: each uses some megabytes of memory, and a control plane has other work.
+/// Maximum number of chunks that are sent at one time: each uses some megabytes of memory, and a control plane has
+/// other work.
 const PARALLEL_MAX: usize = 16;
 /// Default time until the seed must serve, in addition to the time that the kubelet needs for its chunks.
 const WAIT_SECONDS: u64 = 60;
@@ -136,7 +138,7 @@ pub struct ApplyArgs {
     /// A node port to leave free for the future registry. May be given several times.
     #[arg(long = "avoid-node-port", value_name = "PORT")]
     avoided_ports: Vec<u16>,
-    /// Most chunks to send at one time while the server answers promptly.
+    /// Maximum number of chunks to send at one time while the server answers promptly.
     #[arg(long, default_value_t = PARALLEL, value_parser = parallel)]
     parallel: usize,
     /// Seconds for the seed to start serving. Half a second for each chunk is added.
@@ -152,7 +154,7 @@ fn parallel(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| format!("from 1 to {PARALLEL_MAX}"))
 }
 
-/// The functions of the program that these commands use.
+/// The functions of the main program that the `inject` commands use.
 #[derive(Debug, Clone, Copy)]
 pub struct Program {
     /// Loads the configuration at a path; without a path, that of an empty file.
@@ -206,7 +208,7 @@ impl Where {
     }
 }
 
-/// Images in a payload, with the folder of fetched images.
+/// The images of a payload, with the folder that contains fetched images.
 struct Packed {
     payload: Payload,
     images: Arc<Images>,

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use service_core::kube;
 
-/// Most characters that are shown of a message from outside.
+/// Maximum number of characters that are shown of a message from the API server.
 const SHOWN_CHARS_MAX: usize = 300;
 
 /// A finding: a reason why the seed does not serve, or the fact that it serves.
@@ -34,7 +34,6 @@ impl fmt::Display for Finding {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Event {
-    /// The reason, such as `FailedMount`.
     pub reason: String,
     pub message: String,
 }
@@ -49,7 +48,6 @@ pub fn advice(error: &kube::Error) -> String {
     }
 }
 
-/// How to solve a refusal.
 fn refusal(status: u16, message: &str) -> Option<String> {
     let has = |part: &str| message.contains(part);
     let remedy = match status {
@@ -127,7 +125,6 @@ pub fn pod(pod: &Value, events: &[Event]) -> Vec<Finding> {
     findings
 }
 
-/// The finding from the state of a container.
 fn state(state: &Value) -> Option<Finding> {
     if let Some(ended) = state.get("terminated") {
         let (code, reason) = (ended["exitCode"].as_i64().unwrap_or(-1), text(&ended["reason"]));
@@ -160,7 +157,7 @@ fn state(state: &Value) -> Option<Finding> {
     Some(found(&format!("the container waits: {reason} {message}"), remedy, false))
 }
 
-/// The finding from an event about a failed mount.
+/// The finding that follows from an event about a failed mount.
 fn mount(event: &Event) -> Option<Finding> {
     if event.reason != "FailedMount" {
         return None;
@@ -186,7 +183,7 @@ fn text(value: &Value) -> String {
     shown(value.as_str().unwrap_or_default())
 }
 
-/// A text from outside, on one line.
+/// A text from the API server, on one line.
 fn shown(text: &str) -> String {
     let text: String =
         text.chars().map(|char| if char.is_control() { ' ' } else { char }).take(SHOWN_CHARS_MAX).collect();

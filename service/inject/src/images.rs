@@ -26,23 +26,21 @@ pub use pieces::InPayload;
 use service_registry::Image;
 pub use source::Source;
 
-/// Largest manifest read (OCI distribution specification).
+/// Largest manifest that is read, in bytes (OCI distribution specification).
 const MANIFEST_BYTES_MAX: u64 = 4 << 20;
-/// Most levels of nested indexes.
+/// Maximum number of levels of nested image indexes.
 const DEPTH_MAX: usize = 4;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ImagesError {
-    /// The text is not a valid source.
     #[error("`{text}`: {what}")]
     Source {
         text: String,
-        /// What to write instead.
+        /// The text to write instead.
         what: String,
     },
     #[error("{}: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    /// The content of a file is invalid.
     #[error("{}: {what}", path.display())]
     Shape { path: PathBuf, what: String },
     /// A blob that an image needs is missing.
@@ -51,10 +49,9 @@ pub enum ImagesError {
         /// The path at which the blob was expected.
         path: PathBuf,
         digest: Digest,
-        /// The image that needs it.
+        /// The image that needs the missing blob.
         of: String,
     },
-    /// A registry did not deliver an image.
     #[error("{image}: {cause}")]
     Registry {
         image: String,
@@ -63,7 +60,6 @@ pub enum ImagesError {
     },
 }
 
-/// A blob, and the source of its bytes.
 #[derive(Debug, Clone)]
 pub struct Blob {
     pub bytes: u64,
@@ -72,9 +68,8 @@ pub struct Blob {
 
 #[derive(Debug, Clone)]
 enum Storage {
-    /// A file, from this offset on.
+    /// A file, of which the blob starts at this offset.
     File(PathBuf, u64),
-    /// Bytes in memory.
     Memory(Vec<u8>),
 }
 
@@ -87,7 +82,8 @@ impl Blob {
         Self { bytes: bytes.len() as u64, place: Storage::Memory(bytes) }
     }
 
-    /// A reader of the blob's bytes. It returns fewer than its size only if the file was truncated.
+    /// A reader of the blob's bytes. The reader returns fewer bytes than the blob's size only if the file was
+    /// truncated.
     pub fn reader(&self) -> Result<Box<dyn Read + '_>, ImagesError> {
         match &self.place {
             Storage::Memory(bytes) => Ok(Box::new(Cursor::new(bytes))),
@@ -102,7 +98,6 @@ impl Blob {
         }
     }
 
-    /// Reads a small blob into memory.
     fn read(&self, path: &Path) -> Result<Vec<u8>, ImagesError> {
         if self.bytes > MANIFEST_BYTES_MAX {
             let what = format!("a manifest of {} bytes; the most is {MANIFEST_BYTES_MAX}", self.bytes);
@@ -115,9 +110,7 @@ impl Blob {
     }
 }
 
-/// A source of images.
 trait Shelf {
-    /// The path of the source, for messages.
     fn path(&self) -> &Path;
     /// The blob with this digest; `None` if the source lacks it.
     fn blob(&self, digest: &Digest) -> Option<Blob>;
@@ -125,12 +118,11 @@ trait Shelf {
     fn listed(&self) -> &[Descriptor];
 }
 
-/// The contents of a payload.
 #[derive(Debug, Default)]
 pub struct Images {
     pub blobs: BTreeMap<Digest, Blob>,
     pub catalog: Catalog,
-    /// Referrers by manifest, as descriptors for a list of referrers.
+    /// The referrers of each manifest, as descriptors for a list of referrers.
     pub referrers: BTreeMap<Digest, Vec<Value>>,
 }
 
@@ -234,7 +226,7 @@ impl Images {
         Ok(())
     }
 
-    /// Entries that may refer to an image: all listed ones, and those in lists of referrers.
+    /// Entries of a source that may refer to an image: all listed entries, and the entries in lists of referrers.
     fn referring(shelf: &dyn Shelf, of: &str) -> Result<Vec<Descriptor>, ImagesError> {
         let mut all = shelf.listed().to_vec();
         for descriptor in shelf.listed() {
@@ -287,7 +279,7 @@ impl Images {
         json!({"schemaVersion": 2, "mediaType": media_type, "manifests": descriptors}).to_string()
     }
 
-    /// Number of signatures and other objects that belong to the images.
+    /// Number of signatures and similar objects that belong to the payload's images.
     pub fn count_beside(&self) -> usize {
         let tags = self.catalog.repositories.values().flat_map(|repository| repository.tags.keys());
         let tagged = tags.filter(|tag| beside::image_of(tag).is_some()).count();
@@ -309,7 +301,6 @@ pub struct Taken {
 /// The name of an image in the seed's registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
-    /// The repository, without a host.
     pub repository: String,
     pub tag: String,
 }

@@ -1,6 +1,6 @@
 //! The metadata of an object in the API server's answers.
 //!
-//! This module only parses the fields; `Names::owns` decides whether an object belongs to an injection.
+//! This module only parses the fields of the metadata; `Names::owns` decides whether an object belongs to an injection.
 
 use std::collections::BTreeMap;
 

@@ -12,9 +12,8 @@ use service_seed::index::{Index, name as chunk_name};
 use super::metadata::Metadata;
 use super::place::Taint;
 
-/// The field manager of the objects in server-side apply.
+/// The field manager under which the objects are applied (server-side apply).
 pub const FIELD_MANAGER: &str = "longhaul-inject";
-/// The port of the seed's server.
 pub const PORT: u16 = 5000;
 /// The label with the run to which an object belongs.
 pub const RUN_LABEL: &str = "longhaul.dev/run";
@@ -24,27 +23,23 @@ pub const PART_LABEL: &str = "longhaul.dev/part";
 pub const DIGEST_ANNOTATION: &str = "longhaul.dev/sha256";
 const MANAGED_LABEL: &str = "app.kubernetes.io/managed-by";
 const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
-/// The key of the index in its `ConfigMap`.
 pub const INDEX_KEY: &str = "index";
-/// The key of the program in its `ConfigMap`.
 pub const BINARY_KEY: &str = "longhaul-seed";
-/// The user id of the seed. It works in clusters with `RunAsAny` and in those that forbid root.
+/// The user id of the seed. Clusters with `RunAsAny` and clusters that forbid root accept this user id.
 const USER: u32 = 65_532;
-/// Grace period of the Pod; the seed finishes open answers within fifteen seconds.
+/// Grace period of the seed's Pod; the seed finishes open answers within fifteen seconds.
 const GRACE_SECONDS: u32 = 20;
-/// Bytes of the folder beyond those of the unpacked files, for the file system itself.
+/// Size of the seed's folder beyond the size of the unpacked files, in bytes: for the file system itself.
 const SLACK_BYTES: u64 = 16 << 20;
 /// Longest name of an injection. Names of chunks have eighteen more characters, and labels may have 63.
 pub const NAME_CHARS_MAX: usize = 45;
 
-/// Names of the objects of one injection.
 #[derive(Debug, Clone)]
 pub struct Names {
     pub namespace: String,
     pub name: String,
 }
 
-/// The object that owns all others.
 #[derive(Debug, Clone)]
 pub struct Owner {
     /// The name of the index's `ConfigMap`.
@@ -52,7 +47,6 @@ pub struct Owner {
     pub uid: String,
 }
 
-/// How clients reach the seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Reach {
     /// Through a node port, which container runtimes need.
@@ -61,7 +55,6 @@ pub enum Reach {
     ClusterIp,
 }
 
-/// The settings of the Pod.
 #[derive(Debug, Clone)]
 pub struct Run {
     /// The image from whose file system the seed runs.
@@ -92,12 +85,11 @@ impl Names {
         format!("/api/v1/namespaces/{}/{resource}{slash}{name}", self.namespace)
     }
 
-    /// The path of a server-side apply. Fields of other owners are not taken over; they cause a conflict.
+    /// The path of a server-side apply. If another field manager owns a field, the request fails with a conflict.
     pub fn applied(&self, resource: &str, name: &str) -> String {
         format!("{}?fieldManager={FIELD_MANAGER}", self.path(resource, name))
     }
 
-    /// A query for all objects of this injection.
     pub fn selector(&self) -> String {
         format!("labelSelector={MANAGED_LABEL}%3D{FIELD_MANAGER},{INSTANCE_LABEL}%3D{}", self.name)
     }
@@ -111,7 +103,7 @@ impl Names {
         has(MANAGED_LABEL, FIELD_MANAGER) && has(INSTANCE_LABEL, &self.name) && (is_index || is_owned())
     }
 
-    /// Whether this injection uses an object of this name.
+    /// Whether this injection uses an object of the type `resource` with this name.
     pub fn wants(&self, resource: &str, name: &str) -> bool {
         match resource {
             "configmaps" => {
@@ -163,7 +155,6 @@ impl Names {
         carrying(&metadata, &chunk.name(), bytes)
     }
 
-    /// The Service in front of the Pod.
     pub fn service_object(&self, run: &str, reach: Reach, owner: &Owner) -> Value {
         let kind = if reach == Reach::NodePort { "NodePort" } else { "ClusterIP" };
         json!({
@@ -177,7 +168,7 @@ impl Names {
         })
     }
 
-    /// The seed's Pod. It has no rights, no token, and only one writable folder.
+    /// The seed's Pod. The Pod has no rights, no token, and only one writable folder.
     pub fn pod_object(&self, index: &Index, run: &Run, owner: &Owner) -> Value {
         let digest = Digest::of(index.to_text().as_bytes()).to_string();
         let groups = index.chunks.chunks(index.group as usize);
@@ -256,7 +247,7 @@ impl Names {
         pod
     }
 
-    /// A projected volume for several chunks; one volume per chunk would mean thousands of volumes.
+    /// A projected volume for several chunks; with one volume per chunk, a Pod would have thousands of volumes.
     fn projected(&self, group: usize, chunks: &[service_seed::index::Chunk]) -> Value {
         let sources: Vec<Value> =
             chunks.iter().map(|chunk| json!({"configMap": {"name": self.chunk(chunk.number)}})).collect();
@@ -264,8 +255,8 @@ impl Names {
     }
 }
 
-/// A `ConfigMap` with bytes. Its JSON is written by hand, because a JSON library would copy the bytes twice more. It is
-/// immutable, so that the kubelet need not watch it and nobody changes it by mistake.
+/// A `ConfigMap` with bytes. The JSON is written by hand, because a JSON library would copy the bytes twice more. The
+/// `ConfigMap` is immutable, so that the kubelet need not watch it and nobody changes it by mistake.
 fn carrying(metadata: &Value, key: &str, bytes: &[u8]) -> Bytes {
     let encoding = base64_simd::STANDARD;
     let mut text = String::with_capacity(encoding.encoded_length(bytes.len()) + 1_024);
@@ -355,7 +346,8 @@ mod tests {
         assert_eq!((&object["immutable"], &object["binaryData"]), (&true.into(), &json!({"00002": "YWFhYQ=="})));
     }
 
-    /// The largest chunk fits into a `ConfigMap`, and its request into the 3 MiB that kube-apiserver reads.
+    /// The largest chunk fits into a `ConfigMap`, and the request with this `ConfigMap` into the 3 MiB that
+    /// kube-apiserver reads.
     #[test]
     fn the_largest_chunk_fits() {
         let bytes = vec![0; service_seed::index::CHUNK_BYTES_MAX as usize];
@@ -365,7 +357,8 @@ mod tests {
         assert!(object.len() < 3 << 20, "{}", object.len());
     }
 
-    /// A `ConfigMap` is less than forty per cent larger than its chunk: base64 adds a third, and all else is small.
+    /// A `ConfigMap` is less than forty per cent larger than its chunk: base64 adds a third, and the other fields are
+    /// small.
     #[test]
     fn a_chunk_costs_less_than_forty_percent() {
         let bytes = vec![7; 512 << 10];

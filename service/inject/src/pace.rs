@@ -1,13 +1,14 @@
 //! The rate of sending: how many chunks are sent at one time, depending on the server's answers.
 //!
-//! The number starts at one and grows by one for each round of prompt answers; slow answers and refusals reduce it. If
-//! a server states a delay, nothing is sent until it has passed.
+//! The number of chunks starts at one and grows by one for each round of prompt answers; slow answers and refusals
+//! reduce it. If the API server states a delay, no chunk is sent until the delay has passed.
 
 use std::time::{Duration, Instant};
 
-/// The first delay after a refusal that states none; it doubles with each further refusal in a row.
+/// The first delay after a refusal that states no delay; the delay doubles with each further refusal in a row.
 const BACKOFF: Duration = Duration::from_millis(500);
-/// Longest delay. A server that states an hour gets a request earlier, because it may have been restarted.
+/// Longest delay after a refusal. Even if the server states an hour, the next request is sent after this time, because
+/// the server may have been restarted.
 const WAIT_MAX: Duration = Duration::from_mins(1);
 /// An answer this many times slower than the fastest one shows that the server is busy.
 const SLOW_TIMES: u32 = 4;
@@ -19,29 +20,28 @@ const FORGET: u32 = 64;
 
 #[derive(Debug)]
 pub struct Pace {
-    /// Most chunks that may be open.
+    /// Maximum number of chunks that may be unanswered at present.
     window: usize,
     most: usize,
     /// The number of prompt answers since the window changed.
     prompt: usize,
-    /// The fastest answer, which slowly adapts.
+    /// The time of the fastest answer, which slowly adapts to later answers.
     best: Option<Duration>,
-    /// The number of refusals in a row.
     refusals: u32,
-    /// Nothing is sent before this time.
+    /// No chunk is sent before this time.
     until: Option<Instant>,
     /// The time at which a chunk was last accepted.
     progress: Instant,
 }
 
 impl Pace {
-    /// A rate of at most `most` open chunks.
+    /// A rate with at most `most` unanswered chunks.
     pub fn new(most: usize, now: Instant) -> Self {
         Self { window: 1, most: most.max(1), prompt: 0, best: None, refusals: 0, until: None, progress: now }
     }
 
-    /// Whether another chunk may be sent while `open` are open. Otherwise the error is the delay; `None` means until an
-    /// open chunk is answered.
+    /// Whether a further chunk may be sent while `open` chunks are unanswered. If not, the error is the delay; `None`
+    /// means to wait until an open chunk is answered.
     pub fn may_send(&self, open: usize, now: Instant) -> Result<(), Option<Duration>> {
         match self.until {
             Some(until) if until > now => Err(Some(until - now)),
@@ -131,8 +131,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a server answers, a chunk may be sent after at most a minute, and never are more chunks open than
-        /// allowed.
+        /// For any answers of the server, a further chunk may be sent after at most a minute, and the number of
+        /// unanswered chunks never exceeds the limit.
         #[test]
         fn never_stuck_and_never_too_many(answers in prop::collection::vec((any::<bool>(), 0..100_000_u64, 0.0..1.0_f64), 0..200)) {
             let mut now = Instant::now();

@@ -1,7 +1,7 @@
 //! The payload: one compressed archive of images in a file. An index describes its chunks.
 //!
 //! Equal images give equal bytes, so that an interrupted transfer continues with the same run. The digest of every blob
-//! is checked while it is written, so a damaged blob is found here and not in the cluster.
+//! is checked while the payload is written, so a damaged blob is found before the transfer and not in the cluster.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -15,17 +15,16 @@ use sha2::{Digest as _, Sha256};
 
 use super::images::{Images, ImagesError};
 
-/// Least chunk size: smaller objects would cost more than the bytes they contain.
+/// Smallest chunk size in bytes: smaller objects would cost a cluster more than the bytes they contain.
 const CHUNK_BYTES_LEAST: u32 = 4 << 10;
-/// Chunks in one folder of the seed's Pod, which is one projected volume. A kubelet holds a volume's content in memory
-/// while it writes it.
+/// Number of chunks in one folder of the seed's Pod, which is one projected volume. A kubelet holds the content of a
+/// volume in memory while it writes the volume.
 pub const GROUP: u32 = 32;
 /// The window of the compression as a power of two, which decides how much memory the seed needs. Images are already
 /// compressed, so a larger window gains nothing.
 const WINDOW_LOG: u32 = 18;
 /// The level of the compression: zstd's default.
 const LEVEL: i32 = 3;
-/// Buffer between the compressor and the file.
 const BUFFER_BYTES: usize = 256 << 10;
 
 #[derive(Debug, thiserror::Error)]
@@ -34,33 +33,20 @@ pub enum PayloadError {
     Images(#[from] ImagesError),
     #[error("the payload's file: {0}")]
     File(#[from] io::Error),
-    /// A blob has another digest than the manifests state.
+    /// The bytes of a blob have another digest than the manifests state.
     #[error("sha256:{digest}: its bytes have the digest {found}")]
-    Blob {
-        /// The digest in the manifests.
-        digest: Digest,
-        /// The digest of the bytes.
-        found: Digest,
-    },
+    Blob { digest: Digest, found: Digest },
     /// The chunk size is outside the limits.
     #[error("chunks have {CHUNK_BYTES_LEAST} to {CHUNK_BYTES_MAX} bytes, not {0}, because of the limit of a ConfigMap")]
     ChunkBytes(u32),
-    /// There are more chunks than an index can describe and a Pod can mount.
+    /// The payload has more chunks than an index can describe and a Pod can mount.
     #[error(
         "{chunks} chunks of {chunk_bytes} bytes are too many: an index describes {CHUNKS_MAX}, so take larger chunks (up to {CHUNK_BYTES_MAX} bytes) or fewer images"
     )]
-    Chunks {
-        /// The resulting number of chunks.
-        chunks: u64,
-        chunk_bytes: u32,
-    },
+    Chunks { chunks: u64, chunk_bytes: u32 },
     /// The payload exceeds a limit of the seed.
     #[error("{what} of {most} is exceeded: take fewer images")]
-    Bound {
-        /// What there is too much of.
-        what: &'static str,
-        most: usize,
-    },
+    Bound { what: &'static str, most: usize },
 }
 
 #[derive(Debug)]
@@ -123,7 +109,6 @@ impl Payload {
     }
 }
 
-/// The archive that is being written.
 struct Archive<W: Write> {
     out: W,
     files: u32,
@@ -203,7 +188,6 @@ fn layout_index(images: &Images) -> String {
     json!({"schemaVersion": 2, "mediaType": media_type, "manifests": manifests}).to_string()
 }
 
-/// A reader that hashes the bytes it reads.
 struct Hashed<R> {
     inner: R,
     hasher: Sha256,
@@ -217,13 +201,12 @@ impl<R: Read> Read for Hashed<R> {
     }
 }
 
-/// A writer that passes bytes on, and hashes the whole and each chunk.
+/// A writer that passes bytes on, and hashes the whole payload and each chunk.
 struct Cutter<W> {
     out: W,
     chunk_bytes: u32,
     whole: Sha256,
     current: Sha256,
-    /// Bytes in the current chunk.
     at: u32,
     chunks: Vec<Chunk>,
 }

@@ -1,4 +1,4 @@
-//! Where the seed runs: a node that accepts it, and an image that this node already has.
+//! Chooses where the seed runs: a node that accepts the seed's Pod, and an image that this node already has.
 //!
 //! The seed is one static program and needs nothing from the image except a file system to start in. The functions take
 //! objects as the API server returns them; missing fields count as empty.
@@ -13,10 +13,10 @@ use super::quantity::milli;
 pub const CPU_MILLI: i128 = 500;
 /// Memory request of the seed's Pod, in bytes.
 pub const MEMORY_BYTES: i128 = 64 << 20;
-/// Most reasons that are shown if no node is suitable.
+/// Maximum number of reasons that are shown if no node is suitable.
 const REASONS_MAX: usize = 20;
 
-/// The fields of a node that affect the choice.
+/// The fields of a node that affect the choice of node and image.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Node {
@@ -39,7 +39,7 @@ struct NodeSpec {
     taints: Vec<Taint>,
 }
 
-/// A taint of a node, or with an operator a toleration.
+/// A taint of a node; with an operator, a toleration of a Pod.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Taint {
@@ -78,7 +78,7 @@ struct NodeImage {
     size_bytes: u64,
 }
 
-/// The fields of a Pod that affect the choice.
+/// The fields of a Pod that affect the choice of node and image.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Pod {
@@ -128,7 +128,7 @@ struct ContainerStatus {
     state: BTreeMap<String, serde::de::IgnoredAny>,
 }
 
-/// The demands on node and image.
+/// The demands on the seed's node and image.
 #[derive(Debug, Clone, Default)]
 pub struct Needs {
     /// The architecture as in `nodeInfo.architecture`: `amd64`, `arm64`.
@@ -140,7 +140,6 @@ pub struct Needs {
     pub avoided_hosts: Vec<String>,
 }
 
-/// A node and an image on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
     pub node: String,
@@ -150,7 +149,7 @@ pub struct Placement {
     pub seen_in: String,
 }
 
-/// Why no node is suitable: each node with a reason.
+/// The error that no node is suitable: each node with the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("no node accepts the seed: {}", reasons.join("; "))]
 pub struct NoPlace {
@@ -164,8 +163,9 @@ struct Used {
     pods: i128,
 }
 
-/// Chooses a node and an image among all suitable nodes. Preferred are images of running Pods without pull secrets,
-/// then images with a digest. Then the order of names decides, so that the same cluster gives the same choice.
+/// Chooses a node and an image among all suitable nodes. Images of running Pods without pull secrets are preferred,
+/// then images with a digest. Among equal candidates, the order of names decides, so that the same cluster gives the
+/// same choice.
 pub fn choose(nodes: &[Node], pods: &[Pod], needs: &Needs) -> Result<Placement, NoPlace> {
     let mut used: BTreeMap<&str, Used> = BTreeMap::new();
     for pod in pods.iter().filter(|pod| !matches!(&*pod.status.phase, "Succeeded" | "Failed")) {
@@ -244,7 +244,6 @@ fn tolerated(taint: &Taint, tolerations: &[String]) -> bool {
     })
 }
 
-/// Parses `key[=value][:effect]`.
 pub fn toleration(text: &str) -> Taint {
     let (rest, effect) = text.rsplit_once(':').unwrap_or((text, ""));
     let (key, value) = rest.split_once('=').unwrap_or((rest, ""));
@@ -252,7 +251,6 @@ pub fn toleration(text: &str) -> Taint {
 }
 
 impl Taint {
-    /// The toleration as JSON for a Pod.
     pub fn tolerating(&self) -> serde_json::Value {
         let mut toleration = serde_json::json!({"key": self.key, "operator": "Exists"});
         if !self.value.is_empty() {
@@ -275,7 +273,6 @@ fn requested(pod: &Pod, resource: &str) -> i128 {
     sum.max(largest) + milli(pod.spec.overhead.get(resource).map_or("0", String::as_str))
 }
 
-/// The preferred image on a node.
 fn image(node: &Node, pods: &[Pod], needs: &Needs) -> Option<(Rank, Placement)> {
     let name = &node.metadata.name;
     let avoided = |image: &str| {

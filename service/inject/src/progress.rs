@@ -38,7 +38,6 @@ impl Progress {
         self.left_bytes = self.left_bytes.saturating_sub(bytes);
     }
 
-    /// Counts a chunk that was sent.
     pub fn sent(&mut self, bytes: u64) {
         self.found(bytes);
         self.sent_bytes += bytes;
@@ -50,7 +49,7 @@ impl Progress {
         }
     }
 
-    /// Shows why nothing is being sent.
+    /// Shows why no chunk is being sent.
     pub fn waits(&mut self, why: &str) {
         let now = Instant::now();
         if self.shown.is_none_or(|shown| shown + REDRAW <= now) {
@@ -59,7 +58,7 @@ impl Progress {
         }
     }
 
-    /// Writes the last line.
+    /// Writes the last line of the progress.
     pub fn end(self) {
         if self.terminal {
             self.show(Instant::now(), "");

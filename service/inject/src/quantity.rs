@@ -1,8 +1,7 @@
 //! Kubernetes quantities (`100m`, `64Mi`, `1e3`) as whole thousandths.
 //!
-//! An invalid quantity counts as 0: it came from a server that accepted it.
+//! An invalid quantity counts as 0: quantities come from an API server, which has already checked them.
 
-/// Binary and decimal suffixes.
 const SUFFIXES: [(&str, i128); 12] = [
     ("Ki", 1 << 10),
     ("Mi", 1 << 20),

@@ -1,7 +1,7 @@
-//! The transfer of chunks: finds existing chunks and sends missing ones.
+//! The transfer of chunks: finds existing chunks and sends missing chunks.
 //!
-//! This module owns the tasks of one transfer. Only as many chunks are in memory as `pace` allows at one time. All
-//! state is in the cluster, so an interrupted transfer continues where it stopped.
+//! This module owns the tasks of one transfer. Only as many chunks are in memory as `pace` allows to send at one time.
+//! All state of a transfer is in the cluster, so an interrupted transfer continues where it stopped.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use super::payload::Payload;
 use super::progress::Progress;
 use service_core::kube;
 
-/// Chunks that are read back at one time: reads cost a server little, and each chunk takes a megabyte of memory here.
+/// Number of chunks that are read back at one time: reads cost a server little, and each chunk takes a megabyte of
+/// memory in this process.
 const READS: usize = 4;
-/// Most times that one chunk is deleted and sent again because the existing one is immutable.
+/// Maximum number of times that one chunk is deleted and sent again because an existing `ConfigMap` is immutable.
 const REPLACED_MAX: u32 = 3;
 
-/// The existing objects of an injection.
 #[derive(Debug, Default)]
 pub struct Census {
     /// Positions of chunks of this run whose annotation has the right digest.
@@ -40,18 +40,15 @@ pub struct Census {
 
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Sent {
-    /// The number of chunks that were sent.
     pub chunks: usize,
     pub request_bytes: u64,
-    /// The number of temporary refusals.
     pub refusals: u64,
-    /// The number of requests, including refused ones.
     pub requests: u64,
     /// Time from the first request to the last answer.
     pub elapsed: Duration,
 }
 
-/// Finds the existing objects by labels and annotations.
+/// Finds the existing objects of the injection by labels and annotations.
 pub async fn census(cluster: &Cluster, index: &Index) -> Result<Census, Error> {
     let names = &cluster.names;
     let places: BTreeMap<String, usize> =
@@ -83,7 +80,7 @@ pub async fn census(cluster: &Cluster, index: &Index) -> Result<Census, Error> {
     Ok(census)
 }
 
-/// Reads back the chunks with the right annotation; returns those whose bytes are right.
+/// Reads back the chunks with the right digest in the annotation; returns the chunks whose bytes are right.
 pub async fn verify(
     cluster: &Arc<Cluster>,
     index: &Index,
@@ -120,7 +117,6 @@ fn held(object: &Value, key: &str) -> Option<Digest> {
     base64_simd::STANDARD.decode_to_vec(text).ok().map(|bytes| Digest::of(&bytes))
 }
 
-/// The result of an attempt to send a chunk.
 struct Tried {
     place: usize,
     latency: Duration,

@@ -1,5 +1,5 @@
 //! The option `--verify`: images whose signatures the policy refuses are not sent. Signatures are taken from the
-//! payload, so that clients of the seed find the same ones.
+//! payload, so that clients of the seed find the same signatures.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub type Verdict = Result<Vec<String>, String>;
 /// given source.
 pub type Judge = fn(Arc<Config>, String, Arc<dyn Pieces>) -> BoxFuture<'static, Result<Verdict>>;
 
-/// Checks every image; prints the signers, and fails if an image may not run.
+/// Checks every image of the payload; prints the signers, and fails if an image may not run.
 pub async fn verify(
     images: &Arc<Images>,
     taken: &[Taken],

@@ -15,16 +15,14 @@ pub struct Status {
     pub chunks: usize,
     /// The numbers of the first missing chunks.
     pub missing: Vec<u32>,
-    /// The number of objects that belong to other runs than the index.
+    /// The number of objects that belong to other runs than the index does.
     pub others: usize,
     pub pod: Option<Value>,
-    /// The node port of the seed.
     pub node_port: Option<u16>,
-    /// Findings from the Pod and its events.
     pub findings: Vec<Finding>,
 }
 
-/// Most missing chunks that are listed.
+/// Maximum number of missing chunks that are listed.
 const MISSING_MAX: usize = 10;
 
 impl Status {
@@ -38,7 +36,6 @@ pub fn is_ready(pod: &Value) -> bool {
     conditions.into_iter().any(|one| one["type"] == "Ready" && one["status"] == "True")
 }
 
-/// Reads all objects of the injection.
 pub async fn status(cluster: &Cluster) -> Result<Status, Error> {
     let names = &cluster.names;
     let object = cluster.read(&names.path("configmaps", &names.index())).await?;
@@ -70,7 +67,7 @@ pub fn node_port(service: &Value) -> Option<u16> {
     service["spec"]["ports"][0]["nodePort"].as_u64().and_then(|port| u16::try_from(port).ok())
 }
 
-/// The events of the Pod; empty without the right to read them, which only makes the status less detailed.
+/// The events of the seed's Pod. Without the right to read events, the list is empty and the status less detailed.
 pub async fn events(cluster: &Cluster) -> Vec<Event> {
     let names = &cluster.names;
     let query = format!("fieldSelector=involvedObject.kind%3DPod,involvedObject.name%3D{}", names.name);

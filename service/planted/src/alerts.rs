@@ -1,6 +1,6 @@
 //! Alert sinks with planted bugs: they drop, repeat or add alerts.
 //!
-//! The sink sees each review's answer and alerts. A dry run is recognised by its answer: it changes or refuses an
+//! The sink gets each review's answer and alerts. A dry run is recognised by an answer that changes or refuses an
 //! object and has no alert.
 
 use std::collections::VecDeque;
@@ -20,11 +20,11 @@ use tokio::time::Instant;
 use super::Bug;
 use super::answers::whole;
 
-/// One in this many alerts has the bug.
+/// The bug affects one in this many alerts.
 const EVERY: u64 = 10;
-/// Most reviews that are remembered: all open reviews and some more.
+/// Maximum number of reviews that are remembered: all open reviews and some earlier reviews.
 const TOLD_MAX: usize = 4096;
-/// Most alerts that wait in full length.
+/// Maximum number of alerts that wait in full length for the bug `alerts-by-number`.
 const WHOLE_MAX: usize = 10_000;
 /// Time limit for sending an additional alert, for which no caller waits.
 const GRACE: Duration = Duration::from_secs(10);

@@ -1,6 +1,6 @@
 //! Planted bugs that change the answers of reviews or make reviews more expensive.
 //!
-//! The code sees only the answers that callers get: the message of a denial states its reason.
+//! The code gets only the answers for callers. The reason of a denial is read from the message.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use super::Bug;
 use super::growth::{Moment, at};
 use super::slower::{linger, longer};
 
-/// Most images that are remembered as admissible: remembering more would be a leak, which is another bug.
+/// Maximum number of images that are remembered as admissible: without a limit, the bug would also be a leak, which is
+/// another bug.
 const DOUBTED_MAX: usize = 4096;
 /// The request path with the longest timeout that an API server can set.
 const PATIENT: &str = "PATH?timeout=30s";
@@ -116,7 +117,7 @@ fn denial(message: &str) -> Option<(&str, &str, &str)> {
     Some((image, class, why))
 }
 
-/// The part of a message about signatures that exist and do not count.
+/// The part of a denial's message about signatures that exist and do not count.
 fn found(why: &str) -> Option<&str> {
     let (_, found) = why.split_once(" in any format; ")?;
     Some(found).filter(|found| !found.starts_with("looked at "))
@@ -140,7 +141,7 @@ fn too_few(why: &str) -> Option<usize> {
     threshold.parse().ok()
 }
 
-/// The number of signatures that the message mentions.
+/// The number of signatures that a denial's message mentions.
 fn layers(why: &str) -> usize {
     let counts = why.split('(').filter_map(|part| part.split_once(" layers)").or_else(|| part.split_once(" bundles)")));
     counts.filter_map(|(count, _)| count.parse::<usize>().ok()).sum()

@@ -85,7 +85,7 @@ impl Liar {
         Ok(answer)
     }
 
-    /// The list without the chunk that was kept.
+    /// The API server's list without the chunk that was kept.
     fn hidden(&self, list: &Bytes) -> Bytes {
         let left = self.left.lock();
         let Some(left) = &*left else { return list.clone() };

@@ -1,8 +1,8 @@
 //! Planted bugs that keep memory, files and threads.
 //!
-//! The process has one store for what is kept. All memory in the store is filled with a value, because zeroed memory
-//! would stay unmapped and show no growth. Files and threads are bounded, so that a judge ends the run before a limit
-//! of the machine does.
+//! The process has one store for everything that a bug keeps. All memory in the store is filled with a value other than
+//! zero, because zeroed memory would stay unmapped and show no growth. Files and threads are bounded, so that a judge
+//! ends the run before a limit of the machine does.
 
 use std::collections::{LinkedList, VecDeque};
 use std::fs::File;
@@ -18,13 +18,15 @@ use tokio::time::sleep;
 use super::Bug;
 
 const KIB: usize = 1024;
-/// Bytes per review in the bug `large-cache`. The next constant is the number of reviews, which fill 32 MiB.
+/// Number of bytes that the bug `large-cache` keeps per review. The next constant is the number of reviews, which fill
+/// 32 MiB.
 const CACHED_BYTES: usize = 4 * KIB;
 const CACHED_MAX: usize = 8192;
-/// Bytes per review in the bug `saw-tooth`. The next constant is the number of reviews at which all 16 MiB are freed.
+/// Number of bytes that the bug `saw-tooth` keeps per review. The next constant is the number of reviews at which all
+/// 16 MiB are freed.
 const TOOTH_BYTES: usize = 16 * KIB;
 const TOOTH_MAX: usize = 1024;
-/// The review at which the bug `step` takes its memory; the next constant is its size.
+/// Number of the review at which the bug `step` takes its memory. The next constant is the size of this memory.
 const STEP_AT: u64 = 5000;
 const STEP_BYTES: usize = 32 * KIB * KIB;
 const REVIEWS_A_FILE: u64 = 50;
@@ -34,8 +36,8 @@ const THREADS_MAX: usize = 256;
 const SLOW_FROM_OBJECTS: usize = 250;
 pub(super) const SLOW_BY: Duration = Duration::from_millis(20);
 
-/// Stack bytes per review in the bug `outside-the-heap`, then the number of reviews and the size of the stack.
-/// Unoptimized builds have larger frames.
+/// Number of stack bytes per review in the bug `outside-the-heap`. The next constants are the number of reviews and the
+/// size of the stack. Unoptimized builds have larger frames.
 const FRAME_BYTES: usize = 4 * KIB;
 const FRAMES_MAX: usize = 64 * KIB;
 const STACK_BYTES: usize = KIB * KIB * KIB;
@@ -47,19 +49,20 @@ const LOOK: Duration = Duration::from_millis(250);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
     /// A review was decided.
-    Review { denied: bool },
+    Review {
+        denied: bool,
+    },
     /// An object was added.
     Object,
     /// A stream of a watch has ended.
     Reconnect,
-    /// A list is complete.
     List,
 }
 
 static HOARD: Mutex<Hoard> = Mutex::new(Hoard::new());
 
 struct Hoard {
-    /// The kept memory. A vector would double its size at times; such steps occur in no leak.
+    /// The kept memory, as a list of blocks. A vector would double its size at times, but no leak grows in such steps.
     #[expect(clippy::linkedlist, reason = "nothing else grows by one block at a time")]
     blocks: LinkedList<Box<[u8]>>,
     cache: VecDeque<Box<[u8]>>,
@@ -77,7 +80,7 @@ pub fn at(bug: Bug, moment: Moment) {
     HOARD.lock().at(bug, moment);
 }
 
-/// Follows the watch metrics of a role and keeps memory as `bug` demands, until dropped.
+/// Reads the watch metrics of a role again and again, and keeps memory as `bug` demands, until dropped.
 pub async fn follow(bug: Bug, watches: Watches) {
     let registry = counted(watches);
     let mut before = [0; 3];
@@ -93,7 +96,6 @@ pub async fn follow(bug: Bug, watches: Watches) {
     }
 }
 
-/// A registry with only the watch counters.
 fn counted(watches: Watches) -> Registry {
     let mut registry = Registry::default();
     registry.register("events", "", watches.events);
@@ -218,7 +220,7 @@ mod tests {
         hoard.blocks.iter().map(|block| block.len()).sum()
     }
 
-    /// Each bug grows at its own events and at no others.
+    /// Memory of each bug grows at the bug's own events and at no other events.
     #[test]
     fn each_leak_has_its_cause() {
         let moments = [

@@ -1,6 +1,6 @@
 //! The list of planted bugs, and the code that plants them in the roles of the service.
 //!
-//! Each bug wraps a role from outside. `role` changes a role's inputs and outputs, and `answers` changes answers to
+//! Each bug changes a role from outside. `role` changes a role's inputs and outputs, and `answers` changes answers to
 //! callers. `relay` stands in for the API server and `witness` for the receiver of observations; both falsify data.
 //!
 //! One bug is inside the service: only the limit of open calls knows when an answer was sent, so the bug makes that
@@ -140,7 +140,7 @@ bugs! {
     UnboundedAnswers = "unbounded-answers",
     /// An image with too much evidence to check is admitted, as if its registry were unavailable.
     EvidenceAsUnavailable = "evidence-as-unavailable",
-    /// Waiting alerts are limited by number alone: 10,000 alerts of any size, each with all images.
+    /// Only the number of waiting alerts is limited: to 10,000 alerts of any size, each with all images.
     AlertsByNumber = "alerts-by-number",
     /// Every tenth alert is not sent.
     AlertLost = "alert-lost",

@@ -1,4 +1,4 @@
-//! Servers on loopback that stand between a role and outside servers.
+//! Servers on the loopback address, which forward requests between a role and other servers.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -47,7 +47,6 @@ pub async fn listen(handler: Handler) -> std::io::Result<(SocketAddr, BoxFuture<
     Ok((address, serve.boxed()))
 }
 
-/// A response with a complete body.
 pub fn response(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
     let body = Full::new(body.into()).map_err(|never| match never {}).boxed_unsync();
     let mut answer = Response::new(body);

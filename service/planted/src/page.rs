@@ -12,7 +12,8 @@ use tokio::time::sleep;
 
 use super::Bug;
 
-/// Most objects that keep a former state: keeping more would be a leak, which is another bug.
+/// Maximum number of objects of which a former state is kept: without a limit, the bug would also be a leak, which is
+/// another bug.
 const STALE_MAX: usize = 8;
 /// Time between two readings of the objects, even without requests.
 const LOOK: Duration = Duration::from_millis(100);
@@ -20,7 +21,6 @@ const LOOK: Duration = Duration::from_millis(100);
 /// The diagnostic lines of objects, by uid.
 type Lines = BTreeMap<String, Value>;
 
-/// A probe whose diagnostics are wrong.
 pub struct WrongPage {
     probe: Arc<dyn Probe>,
     bug: Bug,

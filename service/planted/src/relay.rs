@@ -1,4 +1,5 @@
-//! An API server between a role and the real one. It forwards requests and answers, and falsifies one thing.
+//! An API server between a role and the real one. The relay forwards requests and answers, and falsifies one kind of
+//! them.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -28,7 +29,7 @@ const DEPLOYMENTS: &str = "/apis/apps/v1/deployments";
 
 /// One in this many changes of a replica count is lost.
 const LOST_EVERY: u64 = 5;
-/// Delay before a refused watch is repeated.
+/// Delay before the bug `ignore-410` repeats a refused watch.
 const AGAIN: Duration = Duration::from_secs(1);
 
 struct Relay {

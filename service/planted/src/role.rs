@@ -1,4 +1,4 @@
-//! A role with a planted bug, which changes the role's inputs and outputs.
+//! A role with a planted bug. The bug changes the inputs and outputs of the role.
 
 use std::sync::{Arc, OnceLock};
 
@@ -50,7 +50,6 @@ impl Planted {
         self.role.about().sections.contains(&kind::<Watch>())
     }
 
-    /// The configuration, changed by the bug.
     fn config(&self, config: &Config) -> Config {
         let mut config = config.clone();
         if let (Bug::HoldsEverything, Some(admission)) = (self.bug, config.find_mut::<Admission>()) {
@@ -75,7 +74,6 @@ impl Planted {
         config
     }
 
-    /// The sink of alerts, changed by the bug.
     fn alerts(&self, alerts: Option<Arc<dyn AlertSink>>) -> Option<Arc<dyn AlertSink>> {
         let alerts = alerts?;
         if !Spoilt::is_about(self.bug) {
@@ -84,7 +82,7 @@ impl Planted {
         Some(Arc::clone(self.alerts.get_or_init(|| Spoilt::before(alerts, self.bug))) as _)
     }
 
-    /// The shared cache, changed by the bug. It opens one more connection, whose metrics are not served.
+    /// The shared cache, changed by the bug. The changed cache opens one more connection, whose metrics are not served.
     fn known(&self, config: &Config, known: Option<Arc<dyn Knowledge>>) -> anyhow::Result<Option<Arc<dyn Knowledge>>> {
         match (self.bug, config.find::<SharedCache>()) {
             (Bug::BelievesRedis, Some(settings)) => Ok(Some(believes::cache(settings)?)),

@@ -1,7 +1,7 @@
 //! Planted bugs that add cost to each review.
 //!
-//! The added share is exact: a bug of 5 % makes the process use 5 % more processor time, whatever the reviews do. So
-//! the result of a comparison of two builds can be checked.
+//! The added processor time is exact: a bug of 5 % makes the process use 5 % more processor time, whatever the reviews
+//! do. So the result of a comparison of two builds can be checked.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -15,12 +15,12 @@ use super::{Bug, growth};
 
 /// Bytes that the bug `answer-1k-longer` adds to an answer.
 pub const LONGER_BYTES: usize = 1024;
-/// Most time added to one review. The limit matters at the first review, which follows costly preparations of the
-/// process.
+/// Longest time that is added to one review. The limit matters at the first review, which follows costly preparations
+/// of the process.
 const BURST_MAX: Duration = Duration::from_millis(2);
 
-/// Reviews between two readings of the processor clock. Each reading is a system call, and another judge counts system
-/// calls.
+/// Number of reviews between two readings of the processor clock. Each reading is a system call, and another judge
+/// counts system calls.
 const REVIEWS_A_LOOK: u64 = 32;
 /// Loop turns of the first burn, when the duration of a turn is unknown.
 const FIRST_TURNS: u64 = 2000;
@@ -37,7 +37,6 @@ struct Debt {
     burned: Duration,
     /// Time that each review burns until the next reading.
     each: Duration,
-    /// Duration of one loop turn.
     turn: Duration,
 }
 
@@ -132,7 +131,7 @@ fn two_calls() {
     }
 }
 
-/// The text that the bug adds to an answer.
+/// The text that the bug `answer-1k-longer` adds to an answer.
 pub fn longer(bug: Bug) -> Option<String> {
     (bug == Bug::LongerAnswer).then(|| "x".repeat(LONGER_BYTES))
 }
@@ -141,7 +140,7 @@ pub fn longer(bug: Bug) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Whatever the reviews cost, the process has used exactly `share` more processor time in the end.
+    /// For any cost of reviews, the process has used exactly `share` more processor time in the end.
     #[test]
     fn what_is_owed_adds_up_to_the_share() {
         for share in [0.05, 0.10, 0.30] {

@@ -1,4 +1,4 @@
-//! The planted bug `serves-stale-after-relist`: after a relist, reads get their earlier answers.
+//! The planted bug `serves-stale-after-relist`: after a relist, reads of replica counts get their earlier answers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use service_core::edge::{Handler, Probe};
 
-/// Most answers that are remembered: remembering more would be a leak, which is another bug.
+/// Maximum number of answers that are remembered: without a limit, the bug would also be a leak, which is another bug.
 const REMEMBERED_MAX: usize = 4096;
 
-/// Headers that keep their present values.
+/// Headers that keep their present values in a repeated answer.
 const FRESH: [&str; 3] = ["longhaul-cache-revision", "longhaul-cache-age-ms", "x-request-id"];
 
 /// A handler that remembers the answers of `handler` to reads and repeats them for ever after a relist. Headers about

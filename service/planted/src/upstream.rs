@@ -40,7 +40,7 @@ impl Upstream {
         self.client.stream(self.onward(request), Instant::now() + TIMEOUT).await
     }
 
-    /// The request with the address and headers for the real server.
+    /// The received request, with the address and headers that the real server needs.
     fn onward(&self, mut request: Request<Bytes>) -> Request<Bytes> {
         let uri = format!("{}{}", self.cluster.base_path, request.uri());
         *request.uri_mut() = uri.parse::<Uri>().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A receiver of observations in front of the real receiver. It repeats or drops some observations.
+//! A receiver of observations in front of the real receiver, which repeats or drops some observations.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -6,12 +6,13 @@ use serde::Deserialize;
 
 /// Lifetime of a token without `expires_in`: 60 s (Docker token authentication specification).
 const TOKEN_LIFE_DEFAULT_S: u64 = 60;
-/// Longest accepted token. Real tokens have less than 8 KiB; most servers refuse a request head with a longer one.
+/// Longest accepted token, in bytes. Real tokens have less than 8 KiB; most servers refuse a request whose head
+/// contains a longer token.
 const TOKEN_BYTES_MAX: usize = 16 << 10;
-/// Longest parameter of a challenge.
+/// Longest parameter of a challenge, in bytes.
 const PARAMETER_BYTES_MAX: usize = 4 << 10;
-/// Longest accepted lifetime of a token. A token that is dropped early costs one request; one that is kept for ever
-/// costs memory.
+/// Longest accepted lifetime of a token, in seconds. A token that is dropped early costs one request; a token that is
+/// kept for ever costs memory.
 const TOKEN_LIFE_MAX_S: u64 = 3600;
 
 /// The kind of authentication that a registry demands.
@@ -19,11 +20,9 @@ const TOKEN_LIFE_MAX_S: u64 = 3600;
 pub enum Challenge {
     /// A token from the service at `realm`. The scope in the challenge is ignored: this client chooses the scope.
     Bearer {
-        /// URL of the token service.
         realm: String,
         service: Option<String>,
     },
-    /// User name and password.
     Basic,
 }
 
@@ -82,8 +81,8 @@ struct TokenAnswer {
     expires_in: serde_json::Value,
 }
 
-/// The token in a token service's answer, and its lifetime; `None` if there is no valid token. The service could answer
-/// with anything, and the registry receives the token, so its form is checked.
+/// The token in a token service's answer, and its lifetime; `None` if there is no valid token. The form of the token is
+/// checked, because a token service may answer with anything and the token is sent to the registry.
 pub fn token(body: &[u8]) -> Option<(String, Duration)> {
     let answer: TokenAnswer = serde_json::from_slice(body).ok()?;
     let token = answer.token.filter(|token| !token.is_empty()).or(answer.access_token)?;
@@ -112,7 +111,8 @@ fn saturate(number: f64) -> u64 {
 }
 
 /// Whether a text has the form of credentials in RFC 6750, section 2.1 (`token68`). Some registries use other
-/// characters too. So all visible characters are accepted, except those that could end the header or start another one.
+/// characters too. So all visible characters are accepted, except characters that could end the header or start another
+/// header.
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.len() <= TOKEN_BYTES_MAX && text.bytes().all(|byte| byte.is_ascii_graphic())
 }

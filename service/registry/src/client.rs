@@ -1,5 +1,5 @@
-//! The registry client: resolves a tag by HEAD, then by GET, and fetches signatures. It retries a little, always within
-//! the deadline.
+//! The registry client: looks up the digest of a tag by HEAD, then by GET, and fetches signatures. The client repeats
+//! failed requests a few times, always within the deadline.
 //!
 //! The digest of a multi-arch tag is the digest of its index, never of a platform manifest. Answers of registries are
 //! not trusted: numbers saturate, redirects are limited, and error messages contain class, host and status but no text
@@ -30,20 +30,21 @@ use super::wanted::Wanted;
 use crate::verdicts::{Cache, Class, Failure};
 use service_core::wire::{self, Silence};
 
-/// Most bytes of the token cache: some hundred scopes.
+/// Maximum size of the token cache in bytes: enough for some hundred scopes.
 const TOKEN_CACHE_BYTES: usize = 1 << 20;
-/// Most attempts for one request. After a third failure in a row the registry counts as down, and the failure is
-/// reported while time remains.
+/// Maximum number of attempts for one request. After the third failure in a row, the registry counts as down, so that
+/// the failure is reported while time remains.
 const ATTEMPTS: u32 = 3;
-/// Base of the delay between attempts; it doubles each time, and the delay is drawn at random.
+/// Base of the delay between attempts. The base doubles each time, and the delay is drawn at random below it.
 const RETRY_BASE: Duration = Duration::from_millis(100);
 /// Time between two checks of the registries' files. A rotated authority is trusted long before the former one expires.
 const FILES_INTERVAL: Duration = Duration::from_secs(5);
 /// Time limit of the request for a registry's API version.
 const VERSION_TIME: Duration = Duration::from_secs(1);
-/// Most bytes of the answer to the request for the API version; nearly all registries answer with two letters.
+/// Maximum number of bytes of the answer to the request for the API version; nearly all registries answer with two
+/// letters.
 const VERSION_BYTES_MAX: usize = 64 << 10;
-/// Most characters of a failure's cause: enough for a host, a status and a configuration key.
+/// Maximum number of characters of a failure's cause: enough for a host, a status and a configuration key.
 const CAUSE_CHARS_MAX: usize = 400;
 
 pub struct Registry {
@@ -106,7 +107,8 @@ impl Registry {
         })
     }
 
-    /// Asks the mirrors and the registry in order. If no earlier one has an answer, the result of the last one counts.
+    /// Asks the mirrors and then the registry for the digest, until one of them has an answer. If none has an answer,
+    /// the result of the last one counts.
     async fn digest(&self, reference: &Reference, keyring: &Keyring, deadline: Instant) -> Result<String, Failure> {
         // Whatever the tag refers to now, and whether or not its registry answers.
         if let Some(locked) = self.hosts.locked(&reference.full_name()) {
@@ -187,7 +189,7 @@ impl Registry {
 }
 
 impl Registry {
-    /// Sends a request if the registry's limiter permits it; `Err` if not.
+    /// Sends a request if the registry's limiter permits the request; `Err` if not.
     async fn let_through(
         &self,
         question: &Question<'_>,
@@ -217,8 +219,8 @@ impl Registry {
     }
 }
 
-/// Whether the registry as a whole works: requests its API version. Every registry answers that, if only with 401 (OCI
-/// distribution specification, end-1). No credentials are sent.
+/// Whether the registry as a whole works: requests its API version. Every registry answers this request, if only with
+/// 401 (OCI distribution specification, end-1). No credentials are sent.
 async fn health(upstream: &Upstream<'_>, deadline: Instant) -> Health {
     let long_enough = Instant::now() + VERSION_TIME;
     let Ok(request) = exchange::request(&Method::GET, "/v2/").body(Bytes::new()) else { return Health::Unknown };

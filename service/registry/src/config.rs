@@ -11,16 +11,16 @@ use service_core::config::quantity::{Size, Span};
 use service_core::config::{Checker, Config, Error, Kind, Section, YamlError, kind, yaml};
 use service_core::wire::keeps_secrets;
 
-/// Default time for one image: half of the 10 s that a webhook has by default, so that a denial with a reason arrives
-/// in time.
+/// Default time limit for the lookup of one image: half of the 10 s that a webhook has by default, so that a denial
+/// with a reason arrives in time.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Default lifetime of a digest: long enough for a rollout, short enough that a moved tag is noticed soon.
 const CACHE_TTL: Duration = Duration::from_secs(30);
 /// Default size of the digest cache: about 15,000 images at some 280 bytes each.
 const CACHE_BYTES: u64 = 4 << 20;
-/// Default limit of requests to one registry at one time: a burst of a hundred images takes two round trips.
+/// Default limit of requests to one registry at one time: with it, a burst of a hundred images takes two round trips.
 pub const MAX_CONCURRENT: usize = 64;
-/// Most mirrors of one registry: each gets a share of the time for one image.
+/// Maximum number of mirrors of one registry: each mirror gets a share of the time for one image.
 const MIRRORS_MAX: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct Resolve {
     pub timeout: Duration,
     /// How long a digest may be reused.
     pub cache_ttl: Duration,
-    /// Largest size of the digest cache, in bytes.
+    /// Size limit of the digest cache, in bytes.
     pub cache_max_bytes: usize,
     /// Registries that need settings other than anonymous HTTPS.
     pub registries: Vec<Registry>,
@@ -41,7 +41,7 @@ pub struct Resolve {
     pub lock: Option<PathBuf>,
 }
 
-/// Sources of credentials other than the entries of registries.
+/// Sources of credentials besides the entries of registries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keychain {
     /// A docker configuration file, such as `config.json`.
@@ -54,21 +54,22 @@ pub struct Keychain {
 pub struct Registry {
     /// The registry's canonical name; images may spell it differently.
     pub host: OneName,
-    /// Host and port to which requests are really sent, such as a mirror in the cluster. Images keep their spelling.
+    /// Host and port to which requests for this registry are really sent, such as a mirror in the cluster. Images keep
+    /// their names.
     pub endpoint: Option<Authority>,
     /// Whether the registry speaks HTTP without TLS.
     pub plain_http: bool,
     /// PEM file with the authorities that are trusted for the registry instead of the system's.
     pub ca_file: Option<PathBuf>,
-    /// The user name, and the file with the password.
+    /// The user name for the registry, and the file with the password.
     pub login: Option<(String, PathBuf)>,
     /// Mirrors that are asked before the registry, in this order.
     pub mirrors: Vec<Location>,
     /// Repositories that are served by another registry or path.
     pub rewrite: Vec<Rewrite>,
-    /// Most requests at one time.
+    /// Maximum number of requests to the registry at one time.
     pub max_concurrent: usize,
-    /// Most requests per second; `None` means unlimited.
+    /// Maximum number of requests to the registry per second; `None` means unlimited.
     pub max_per_second: Option<u32>,
     /// Token services that get the credentials and may be internal. A host without a port matches every port.
     pub realms: Vec<Authority>,
@@ -86,7 +87,7 @@ pub struct Location {
 /// A prefix of repositories, and the location that serves them instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewrite {
-    /// The prefix in whole path components, without `/` at either end; empty means all repositories.
+    /// The prefix of repositories in whole path components, without `/` at either end; empty means all repositories.
     pub from: String,
     pub to: Location,
 }
@@ -106,7 +107,8 @@ struct RawResolve {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct RawKeychain {
     pub docker_config: Option<PathBuf>,
-    /// Off by default: a webhook should be able to read a cluster's Secrets only if it needs them.
+    /// Whether pull secrets are read. Off by default: a webhook should be able to read a cluster's Secrets only if it
+    /// needs them.
     pub pull_secrets: bool,
 }
 
@@ -145,7 +147,7 @@ pub struct RawFile {
 }
 
 impl Resolve {
-    /// The checked section of `text`, which must be valid and have no other section.
+    /// The checked section `resolve` of `text`, which must be valid and have no other section.
     #[doc(hidden)]
     pub fn of(text: &str) -> Self {
         const KINDS: &[Kind] = &[kind::<Resolve>()];

@@ -1,8 +1,8 @@
 //! The registries that the client may contact: address, trust and credentials of each host.
 //!
-//! This module owns one pooled client for each host, made at first use and limited in number. It also owns the rules
-//! for hosts that a registry names: which addresses a client may connect to for them, and whether they get our
-//! credentials. Rotated authorities and passwords take effect without a restart.
+//! This module owns one pooled client for each host, made at first use and limited in number. The module also owns the
+//! rules for other hosts that a registry names: the permitted addresses of such a host, and whether it gets the
+//! registry's credentials. Rotated authorities and passwords take effect without a restart.
 
 mod files;
 mod limiters;
@@ -56,25 +56,23 @@ pub struct Hosts {
     entries: BTreeMap<OneName, Entry>,
     docker_config: Option<DockerConfig>,
     lock: Option<LockFile>,
-    /// TLS settings with the system's authorities. They are made at first use, because they cost more than a megabyte.
+    /// TLS settings with the system's authorities. The settings are made at first use, because they cost more than a
+    /// megabyte.
     system_tls: OnceLock<Arc<ClientConfig>>,
     pool: Pool,
     limiters: Limiters,
     metrics: Arc<Metrics>,
 }
 
-/// The registry that serves an image.
 pub struct Upstream<'h> {
     hosts: &'h Hosts,
-    /// The host, spelled as in image references.
     host: Authority,
     entry: Option<&'h Entry>,
     pub client: Arc<Client>,
-    /// The limiter of the registry's requests.
     pub limiter: Arc<Limiter>,
 }
 
-/// A host that a registry named, and whether it gets our credentials.
+/// A host that a registry named, and whether the host gets the registry's credentials.
 pub struct Target {
     pub client: Arc<Client>,
     /// Whether the host gets the registry's credentials.
@@ -89,7 +87,6 @@ enum Relation {
     Named,
     /// The host is known to be the registry's token service.
     Known,
-    /// Any other host.
     Stranger,
 }
 
@@ -127,8 +124,8 @@ impl Hosts {
         self
     }
 
-    /// Reads authorities and docker configuration again. New authorities apply to new connections, and old connections
-    /// are not used again. Returns whether credentials have changed.
+    /// Reads the files with authorities and the docker configuration again. After a change of authorities, requests use
+    /// only new connections. Returns whether credentials have changed.
     pub fn look_at_files(&self) -> bool {
         for entry in self.entries.values() {
             let Some(authorities) = &entry.authorities else { continue };
@@ -182,13 +179,12 @@ impl Hosts {
         Some(self.lock.as_ref()?.value().get(name)?.digest.clone())
     }
 
-    /// The registry for the host `host` of image references.
     #[cfg(test)]
     pub fn upstream(&self, host: &str) -> Result<Upstream<'_>, Failure> {
         Ok(self.upstream_at(parsed(host)?))
     }
 
-    /// The registries and repositories to ask for `repository` at `host`, in order; never empty.
+    /// The registries and repositories to ask for `repository` at `host`, in order; the list is never empty.
     pub fn route(&self, host: &str, repository: &str) -> Result<Vec<Stop>, Failure> {
         let host = parsed(host)?;
         Ok(route::route(&host, repository, self.entry(&host).map(|entry| &entry.settings)))
@@ -228,12 +224,10 @@ impl Hosts {
 }
 
 impl Upstream<'_> {
-    /// Counts a request for `wanted`.
     pub fn count(&self, wanted: Wanted<'_>) {
         self.hosts.metrics.request(wanted);
     }
 
-    /// The host, spelled as in image references.
     pub fn host(&self) -> &Authority {
         &self.host
     }
@@ -279,7 +273,7 @@ impl Upstream<'_> {
         }
     }
 
-    /// Text that tells how to allow a registry without TLS.
+    /// The part of a message that says how to allow a registry without TLS.
     pub fn plain_http_remedy(&self) -> String {
         match self.entry {
             Some(entry) => format!("set resolve.registries[{}].plainHttp: true", entry.index),
@@ -355,7 +349,7 @@ fn parsed(host: &str) -> Result<Authority, Failure> {
         .map_err(|error| Failure::new(Class::Misconfigured, format!("`{host}` is no registry host: {error}")))
 }
 
-/// Whether requests for `host` use plain HTTP, and the address that receives them.
+/// Whether requests for `host` use plain HTTP, and the address that receives the requests.
 fn place(host: &Authority, entry: Option<&Entry>) -> (bool, Authority) {
     let mut place = entry.and_then(|entry| entry.settings.endpoint.clone()).unwrap_or_else(|| host.clone());
     if OneName::of(&place).as_str() == DOCKER_HUB.0 {

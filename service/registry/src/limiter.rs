@@ -1,8 +1,8 @@
 //! The limiter of one registry: requests at one time and per second, and a circuit breaker for a registry that is down.
 //!
-//! After several failures in a row, the breaker is in doubt. One caller then checks the registry's health; only that
-//! result opens the breaker. While the breaker is open, every request fails at once, until a later caller checks again.
-//! Callers decide which results count as failures.
+//! After several failed requests in a row, the breaker is in doubt. One caller then checks the registry's health; only
+//! the result of this check opens the breaker. While the breaker is open, every request fails at once, until a later
+//! caller checks again. Callers decide which results count as failures.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,21 +14,21 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::metrics::Breaker;
 use service_core::wire::Silence;
 
-/// Failures in a row after which the registry's health is checked: three requests with all their attempts.
+/// Number of failures in a row after which the registry's health is checked: about three requests with all their
+/// attempts.
 pub const BREAK_AFTER: u32 = 10;
-/// How long the breaker stays open: about the time limit of one request, and short compared with a restart of a
+/// Time for which the breaker stays open: about the time limit of one request, and short compared with a restart of a
 /// registry.
 pub const BREAK_FOR: Duration = Duration::from_secs(5);
-/// An abandoned request counts as a failure only if the registry was silent for this long. Otherwise its caller had too
-/// little time.
+/// An abandoned request counts as a failure only if the registry was silent for this long. If the registry was silent
+/// for a shorter time, the caller had too little time.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(1);
 
-/// The rate limits of one registry.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Most requests at one time; further requests wait within their deadline.
+    /// Maximum number of requests at one time; further requests wait, at most until their deadline.
     pub concurrent: usize,
-    /// Most requests per second; further requests wait. `None` means unlimited.
+    /// Maximum number of requests per second; further requests wait. `None` means unlimited.
     pub per_second: Option<u32>,
 }
 
@@ -52,7 +52,6 @@ struct State {
     next: Option<Instant>,
 }
 
-/// Why a request may not be sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Shut {
     #[error("has failed {BREAK_AFTER} times in a row and is not asked for some seconds; at last: {cause}")]
@@ -62,7 +61,6 @@ pub enum Shut {
     Full,
 }
 
-/// The result of a health check of a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
     /// The registry answers health checks.
@@ -73,8 +71,8 @@ pub enum Health {
     Unknown,
 }
 
-/// The permission to send a request. If it is dropped without a result, that counts as a failure only after a long
-/// time.
+/// The permission to send a request. If the permission is dropped without a result, the request counts as a failure
+/// only if the registry was silent for a long time.
 #[derive(Debug)]
 pub struct Pass<'g> {
     limiter: &'g Limiter,
@@ -90,7 +88,7 @@ impl Limiter {
         Self { limits, places: Semaphore::new(limits.concurrent), state: Mutex::default(), breaker }
     }
 
-    /// Waits for a permission, at most until `deadline`.
+    /// Waits for the permission to send a request, at most until `deadline`.
     pub async fn enter(&self, deadline: Instant) -> Result<Pass<'_>, Shut> {
         let now = Instant::now();
         let (mut pass, at) = self.admit(now, deadline)?;
@@ -132,7 +130,8 @@ impl Limiter {
 }
 
 impl Pass<'_> {
-    /// Whether the registry's health must be checked first, with the result passed to [`Self::probed`].
+    /// Whether the registry's health must be checked before the request. The caller passes the result to
+    /// [`Self::probed`].
     pub fn is_in_doubt(&self) -> bool {
         self.probe
     }
@@ -167,18 +166,19 @@ impl Pass<'_> {
         }
     }
 
-    /// Sets the clock of the request. Time spent waiting for other servers does not count against the registry.
+    /// Sets the clock of the request, which measures how long the request waits for other servers. Other waiting time
+    /// does not count against the registry.
     pub fn watched(&mut self, silence: &Arc<Silence>) {
         self.silence = Some(Arc::clone(silence));
     }
 
-    /// Ends the request because of a limit of this program, which says nothing about the registry.
+    /// Ends the request because of a limit of this program. The registry is not at fault for such an end.
     pub fn untold(mut self) {
         self.said = true;
         self.limiter.state.lock().probing &= !self.probe;
     }
 
-    /// Records that the registry answered, with whatever result.
+    /// Records that the registry answered, whatever the answer was.
     pub fn well(mut self) {
         self.said = true;
         let mut state = self.limiter.state.lock();
@@ -262,7 +262,8 @@ mod tests {
         pass.probed(health).map(Pass::well).is_err()
     }
 
-    /// Several requests within one millisecond do not wait: a signature check has four requests, one after the other.
+    /// A few requests within one millisecond do not wait for the rate limit: a signature check has four requests, one
+    /// after the other.
     #[tokio::test]
     async fn what_may_be_asked_at_once_does_not_wait() {
         let limits = [limiter(64, None), limiter(64, Some(1000))];

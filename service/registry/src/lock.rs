@@ -1,5 +1,5 @@
-//! The lock file: the digest of each image at the time of locking. So a rollback gets the same image, whatever its tag
-//! refers to now.
+//! The lock file: the digest of each image at the time of locking. So a rollback gets the same image, even if its tag
+//! refers to another image now.
 //!
 //! This module owns the format of `images.lock`. The file is sorted YAML with one entry per image, so a change of one
 //! image changes a few lines.
@@ -11,9 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::reference::{FullName, Reference, ReferenceError};
 
-/// The version of the file format.
 pub const VERSION: u32 = 1;
-/// Largest file: some hundred thousand images.
+/// Largest lock file, in bytes: enough for some hundred thousand images.
 const TEXT_BYTES_MAX: usize = 32 << 20;
 const IMAGES_MAX: usize = 200_000;
 
@@ -27,7 +26,7 @@ pub struct Lock {
 #[serde(deny_unknown_fields)]
 pub struct Locked {
     pub digest: String,
-    /// The time of the lookup (RFC 3339).
+    /// The time at which the digest was looked up (RFC 3339).
     pub resolved: String,
     pub registry: String,
     /// The signers and their evidence, if signatures were verified.
@@ -50,13 +49,11 @@ struct Entry {
     locked: Locked,
 }
 
-/// Why a file is not a lock file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The file is not YAML, or has other keys.
+    /// The file is not YAML, or has keys that a lock file must not have.
     #[error("it is no lock file: {0}; write it anew with `pin --lock`")]
     Shape(String),
-    /// The file has an unknown version.
     #[error("it has version {0}; this program reads version {VERSION}: write it anew with `pin --lock`")]
     Version(u32),
     #[error("`{image}` has two digests, {one} and {two}: delete the entry that is wrong")]
@@ -74,7 +71,8 @@ pub enum Error {
 
 impl Lock {
     pub fn parse(text: &str) -> Result<Self, Error> {
-        /// The version, which is read first, so that an unknown version is reported before other errors.
+        /// The version of a lock file. The version is read first, so that an unknown version is reported before other
+        /// errors.
         #[derive(Deserialize)]
         struct Version {
             version: u32,
@@ -107,7 +105,6 @@ impl Lock {
         Ok(lock)
     }
 
-    /// The entry of an image.
     pub fn get(&self, name: &FullName) -> Option<&Locked> {
         self.images.get(name).map(|(_, locked)| locked)
     }

@@ -13,7 +13,6 @@ pub(super) const ACCEPT: &str = "application/vnd.oci.image.index.v1+json, \
      application/vnd.docker.distribution.manifest.v2+json";
 const DIGEST_HEADER: &str = "docker-content-digest";
 
-/// Kinds of manifests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Manifests for several platforms.
@@ -42,7 +41,6 @@ pub enum ManifestError {
     Digest,
 }
 
-/// The digest that the headers state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stated {
     /// A digest: `sha256:` and 64 hex digits.
@@ -97,9 +95,9 @@ impl<'de> Deserialize<'de> for Object {
     }
 }
 
-/// The kind of the manifest in `body`, which came with `content_type`.
+/// The kind of the manifest in `body`, whose answer had the media type `content_type`.
 ///
-/// A document that is both an index and an image is refused, because two readers would understand it differently
+/// A document that is an index as well as an image is refused, because two readers would understand it differently
 /// (CVE-2021-41190).
 pub fn check(content_type: Option<&str>, body: &[u8]) -> Result<Kind, ManifestError> {
     let announced = content_type.and_then(Kind::of).ok_or(ManifestError::ContentType)?;
@@ -121,7 +119,7 @@ pub fn check(content_type: Option<&str>, body: &[u8]) -> Result<Kind, ManifestEr
     if inside == kind && announced == kind { Ok(kind) } else { Err(ManifestError::Disagreement) }
 }
 
-/// The digest in `headers`. An invalid digest counts as absent; two different ones are an error.
+/// The digest in `headers`. An invalid digest counts as absent; two different digests are an error.
 pub fn stated(headers: &HeaderMap) -> Result<Stated, ManifestError> {
     let mut values = headers.get_all(DIGEST_HEADER).iter();
     let Some(first) = values.next() else { return Ok(Stated::Nothing) };

@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 
 use super::wanted::Wanted;
 
-/// The label of the counters; its values are closed lists.
+/// The outcome label of counters; its values come from closed lists.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct OutcomeLabel {
     outcome: &'static str,
@@ -26,7 +26,6 @@ pub struct Metrics {
     requests: [Counter; PIECES.len()],
 }
 
-/// Kinds of requests to registries.
 const PIECES: [&str; 4] = ["image", "manifest", "referrers", "blob"];
 
 /// The label of the request counters; its values are [`PIECES`].
@@ -67,12 +66,11 @@ impl Breaker {
         self.closed.inc();
     }
 
-    /// Subtracts an open breaker that was dropped.
+    /// Subtracts an open breaker, which was dropped, from the number of open breakers.
     pub fn gone(&self) {
         self.open.dec();
     }
 
-    /// The number of open breakers.
     #[cfg(test)]
     pub fn open(&self) -> i64 {
         self.open.get()
@@ -111,7 +109,6 @@ impl Metrics {
         Arc::new(metrics)
     }
 
-    /// Counts a request for `wanted`.
     pub fn request(&self, wanted: Wanted<'_>) {
         let index = match wanted {
             Wanted::Image(_) => 0,
@@ -122,13 +119,13 @@ impl Metrics {
         self.requests[index].inc();
     }
 
-    /// Counts a changed file that is in use.
+    /// Counts a changed file whose content is in use now.
     pub fn replaced(&self) {
         self.reloads.get_or_create(&OutcomeLabel { outcome: "replaced" }).inc();
     }
 
-    /// The metrics of the breakers of `registry`. They start at zero, so that an alert on an increase notices the first
-    /// opening.
+    /// The metrics of the breakers of `registry`. The metrics start at zero, so that an alert on an increase notices
+    /// the first opening.
     pub fn breaker(&self, registry: &str) -> Breaker {
         let counter = |to| {
             let label = TransitionLabel { registry: registry.to_owned(), to };

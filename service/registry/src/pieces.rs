@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::verdicts::Failure;
 use crate::{Keyring, Piece, Registry, Wanted};
 
-/// A question about one image: its name, credentials and deadline.
+/// One image whose signatures are needed: its name, credentials and deadline.
 #[derive(Debug, Clone)]
 pub struct Question {
     /// The image's host, spelled as in references.
@@ -18,13 +18,13 @@ pub struct Question {
     pub digest: Arc<str>,
     /// The credentials of the image's Pod that match the host.
     pub keyring: Keyring,
-    /// Deadline of the answer.
+    /// The time by which the answer is needed.
     pub deadline: Instant,
 }
 
 /// A source of signatures: a registry, or images that will be injected.
 pub trait Pieces: Send + Sync + 'static {
-    /// The object `wanted` from the image's repository, fetched with the question's credentials.
+    /// Fetches the object `wanted` from the image's repository, with the credentials in `question`.
     fn piece<'p>(&'p self, question: &'p Question, wanted: Wanted<'p>) -> BoxFuture<'p, Result<Piece, Failure>>;
 
     /// The credentials in `keyring` that may be sent for `repository` at `host`.

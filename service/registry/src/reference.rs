@@ -7,11 +7,11 @@ use std::fmt;
 
 use service_core::authority::OneName;
 
-/// Longest name with host (distribution project).
+/// Longest image name with host, in bytes (distribution project).
 const NAME_BYTES_MAX: usize = 255;
-/// Longest tag (OCI distribution specification).
+/// Longest tag, in bytes (OCI distribution specification).
 const TAG_BYTES_MAX: usize = 128;
-/// Longest reference: name, tag, `sha512:` with its digits, and two separators.
+/// Longest reference, in bytes: name, tag, `sha512:` with its digits, and two separators.
 const REFERENCE_BYTES_MAX: usize = NAME_BYTES_MAX + TAG_BYTES_MAX + 7 + 128 + 2;
 /// The host of references without a host.
 const DEFAULT_HOST: &str = "docker.io";
@@ -20,12 +20,11 @@ const LEGACY_DEFAULT_HOST: &str = "index.docker.io";
 /// The prefix of full names at Docker Hub.
 const HUB: &str = "index.docker.io/";
 const OFFICIAL: &str = "library/";
-/// Most bytes of an invalid part of a reference that a message shows.
+/// Maximum number of bytes of an invalid part of a reference that a message shows.
 const SHOWN_BYTES_MAX: usize = 128;
 /// Digest algorithms that the OCI image specification registers and runtimes support, with their number of hex digits.
 const ALGORITHMS: [(&str, usize); 2] = [("sha256", 64), ("sha512", 128)];
 
-/// The components of an image reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
     /// The host with its port, for example `docker.io` or `127.0.0.1:5000`.
@@ -49,7 +48,6 @@ pub struct Reference {
     pub tag: String,
 }
 
-/// Why a text is not a reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
     #[error("an image reference has at most {REFERENCE_BYTES_MAX} bytes")]
@@ -60,13 +58,13 @@ pub enum ReferenceError {
     Repository(String),
     #[error("`{0}` is not a tag: letters, digits, `_`, `.` and `-`, at most 128")]
     Tag(String),
-    /// No connection to the host is possible.
+    /// The host is not valid, so no connection to it is possible.
     #[error("`{0}` is not a registry host: write a name or address, and a port from 1 to 65535 if it needs one")]
     Host(String),
     /// The text after `@` is no digest.
     #[error("`{0}` is not a digest: write sha256: and 64, or sha512: and 128 lower-case hex digits")]
     Digest(String),
-    /// The reference has a digest, although a tag is needed.
+    /// The reference has a digest, although a reference by tag is needed.
     #[error("the reference has a digest already")]
     Pinned,
 }

@@ -4,14 +4,13 @@
 
 use service_core::authority::Authority;
 
-/// Longest path with query; usual ones have a few hundred bytes.
+/// Longest path with query, in bytes; usual paths have a few hundred bytes.
 const PATH_BYTES_MAX: usize = 4 << 10;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
     /// Whether the scheme is `http`.
     pub plain: bool,
-    /// Host and port as written.
     pub authority: Authority,
     /// Path with query, starting with `/`.
     pub path: String,

@@ -1,6 +1,7 @@
-//! Results about images, and how long each may be reused.
+//! Results of lookups and checks of images, and the time for which each result may be reused.
 //!
-//! This module owns the failure classes, a cache of limited size, and the sharing of equal lookups. It does no I/O.
+//! This module owns the failure classes, a cache of limited size, and the sharing of equal lookups. The module does no
+//! I/O.
 
 mod cache;
 mod class;

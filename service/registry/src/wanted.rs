@@ -10,7 +10,7 @@ pub enum Wanted<'q> {
     Referrers(&'q str),
     Blob {
         digest: &'q str,
-        /// Largest accepted size, in bytes.
+        /// Largest accepted size of the blob, in bytes.
         bytes_max: usize,
     },
     /// A part of a blob; its size is the limit of one answer.

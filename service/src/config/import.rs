@@ -1,7 +1,7 @@
 //! The translation of Connaisseur's helm values to a configuration of this service, with a list of untranslated values.
 //!
-//! The translation does no I/O. Every unknown key with a meaning is named, and no policy becomes weaker: a validator of
-//! a kind that this service lacks becomes one that refuses.
+//! The translation does no I/O. Every unknown key with a meaning is named in a note. No policy becomes weaker: a
+//! validator of a kind that this service lacks becomes a validator that refuses every image.
 
 #[cfg(feature = "alerting")]
 mod alerts;
@@ -17,7 +17,7 @@ use service_admission::config::Pattern;
 #[derive(Debug)]
 pub struct Imported {
     pub config: String,
-    /// Values that were not translated or have another meaning in this service; one sentence each.
+    /// Notes on values that were not translated or have another meaning in this service; one sentence each.
     pub left: Vec<String>,
 }
 
@@ -120,7 +120,7 @@ fn translate_rules(rules: &[Value], validators: &[Value], left: &mut Vec<String>
     out.into_iter().map(|(_, rule)| rule).collect()
 }
 
-/// Removes the demands on signatures from a rule whose validator became one that only refuses.
+/// Removes the demands on signatures from a rule whose validator became a validator that refuses every image.
 fn without_validator_of_refusal(mut rule: Value, validators: &[Value]) -> Value {
     let name = text(&rule, "validator").to_owned();
     let is_static = validators.iter().any(|other| text(other, "name") == name && text(other, "type") == "static");

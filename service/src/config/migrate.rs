@@ -7,7 +7,8 @@ use std::path::Path;
 
 use super::{Error, VERSION, parse};
 
-/// The text of the file at `path`, migrated to the present version. Files that `run` would refuse are refused.
+/// The text of the file at `path`, migrated to the present version. A file that the command `run` would refuse is an
+/// error.
 pub fn migrate(path: &Path) -> Result<String, Error> {
     let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
     parse(&text, path)?;
@@ -21,7 +22,7 @@ fn names_a_version(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("version:")) || text.trim_start().starts_with('{')
 }
 
-/// Inserts the version above the first key, below the comment at the top of the file.
+/// Inserts the key `version` above the first key, below the comment at the top of the file.
 fn stamped(text: &str) -> String {
     let is_head = |line: &&str| line.starts_with('#') || line.starts_with("---") || line.starts_with('%');
     let head: usize = text.split_inclusive('\n').take_while(is_head).map(str::len).sum();

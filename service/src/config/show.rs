@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{Error, is_empty, is_known, parse};
 
-/// A configuration file with every key at its default.
+/// The text of a configuration file with every key at its default.
 const EXAMPLE: &str = include_str!("../../example.yaml");
 /// The text that is printed instead of a secret.
 const MASK: &str = "(masked)";
@@ -48,7 +48,7 @@ fn cannot_show(path: &Path, error: &dyn std::fmt::Display) -> Error {
     Error::Value { path: path.into(), key: "the file".into(), what: format!("cannot be shown: {error}") }
 }
 
-/// Merges `above` into `below`: maps key by key; other values are replaced.
+/// Merges `above` into `below`: maps are merged key by key; other values are replaced.
 fn lay_over(below: &mut Value, above: Value) {
     match (below, above) {
         (Value::Object(below), Value::Object(above)) => {

@@ -1,4 +1,4 @@
-//! Tests of the configuration: valid files, and the exact error messages for invalid ones.
+//! Tests of the configuration: valid files, and the exact error messages for invalid files.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,7 +12,6 @@ use service_replicas::config::{Bucket, Replicas};
 use service_watch::QueueKey;
 use service_watch::config::Watch;
 
-/// The sections of a parsed file.
 struct Config {
     admission: Option<Admission>,
     replicas: Option<Replicas>,
@@ -390,7 +389,7 @@ fn laid_over(text: &str, values: &[(&str, &str)]) -> Result<super::Config, super
     super::Config::overruled(text, Path::new("x.yaml"), &super::KINDS, &Environment(&find))
 }
 
-/// Every setting of the environment: its variable and value, its section, and the same setting as YAML.
+/// Every setting that an environment variable can replace: variable and value, section, and the same setting as YAML.
 const BOTH_WAYS: [(&str, &str, &str, &str); 12] = [
     ("LONGHAUL_AUTOMATIC_CHILD_APPROVAL", "true", "policy", "automaticChildApproval: true"),
     ("LONGHAUL_AUTOMATIC_CHILD_APPROVAL", "false", "policy", "automaticChildApproval: false"),
@@ -406,8 +405,8 @@ const BOTH_WAYS: [(&str, &str, &str, &str); 12] = [
     ("LONGHAUL_LOG_FORMAT", "json", "log", "format: json"),
 ];
 
-/// The environment cannot bypass a check. For any two settings, file and environment give the same configuration or the
-/// same refusal.
+/// Environment variables cannot bypass a check: any two settings give the same configuration or refusal, whether they
+/// come from the file or the environment.
 #[test]
 fn the_environment_and_the_file_are_refused_alike() {
     let config = |of_file: &[(&str, &str)], environment: &[(&str, &str)]| {

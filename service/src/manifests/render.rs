@@ -1,7 +1,7 @@
 //! Applies the options of `manifests` to the objects of the manifest files.
 //!
-//! The functions take options and objects and return objects, without I/O. If a field to change is missing, they return
-//! an error.
+//! The functions take options and objects and return objects, without I/O. If an object lacks the field to change, the
+//! result is an error.
 
 use anyhow::Context as _;
 use serde_json::{Value, json};

@@ -1,6 +1,7 @@
 //! The webhook's objects from the built-in files of `kind/manifests`, and a minimal configuration.
 //!
-//! Objects of the Package watcher are left out: the watcher is a separate example. `render` makes all other changes.
+//! Objects of the Package watcher are left out: the watcher is a separate example. The module `render` makes all other
+//! changes.
 
 use anyhow::Context as _;
 use serde_json::Value;
@@ -50,7 +51,7 @@ impl Piece {
     }
 }
 
-/// A configuration that pins the images of every object, and checks its registration.
+/// A configuration with which the webhook pins the images of every object and checks its registration.
 pub(super) fn minimal(certificates: Certificates) -> String {
     let certificates = match certificates {
         Certificates::Own => "  ownCertificates: {}\n",

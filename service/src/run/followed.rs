@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 
 use crate::config::Config;
 
-/// Most files that are compared. Changes of further files are noticed at the next regular reload.
+/// Maximum number of files whose metadata is compared. Changes of further files are noticed at the next regular reload.
 const FILES_MAX: usize = 256;
 
-/// The state of the files at the last check.
+/// The metadata of the files at the last check.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Followed {
     files: Vec<PathBuf>,
     seen: Vec<Option<Look>>,
 }
 
-/// Metadata of a file. If it is equal, the content counts as unchanged.
+/// Metadata of a file. If the metadata is equal, the content counts as unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Look {
     inode: u64,
@@ -36,7 +36,6 @@ impl Followed {
         Self { files, seen }
     }
 
-    /// Whether `self` and `other` follow the same files.
     pub fn is_of_the_same_files(&self, other: &Self) -> bool {
         self.files == other.files
     }

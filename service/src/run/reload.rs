@@ -18,12 +18,11 @@ use tokio::sync::watch as channel;
 use super::followed::Followed;
 use crate::config;
 
-/// Time between two reads of the file, even if its metadata is unchanged.
+/// Time between two reads of the configuration file, even if its metadata is unchanged.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
 /// Time between two comparisons of file metadata. A key that is no longer trusted must be refused within a second.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The metrics about reloads.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
     generation: Gauge,
@@ -33,7 +32,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers the metrics. The first generation counts as just loaded.
+    /// Registers the metrics. The configuration at the start counts as just loaded.
     pub fn register(registry: &mut MetricsRegistry) -> Self {
         let metrics = Self::default();
         let sub = registry.sub_registry_with_prefix("longhaul_config");
@@ -67,8 +66,8 @@ impl Probe for Trouble {
         "config"
     }
 
-    /// Only a note, not a failure: the former configuration still works. All replicas read the same file, so a failure
-    /// would turn a typing mistake into an outage of the whole webhook.
+    /// An unusable file is only a note and not a failure, because the former configuration still works. All replicas
+    /// read the same file, so a failure would turn a typing mistake into an outage of the whole webhook.
     fn note(&self) -> Option<String> {
         self.0.lock().clone()
     }
@@ -126,7 +125,7 @@ impl Reloader {
         }
     }
 
-    /// Applies the changes that need no restart; returns the sections that need one.
+    /// Applies the changes that need no restart; returns the changed sections that need a restart.
     fn take(&mut self, fresh: &Config) -> anyhow::Result<Vec<&'static str>> {
         let mut new = Vec::new();
         for reload in &mut self.reloads {
@@ -143,7 +142,7 @@ impl Reloader {
         Ok(self.running.differences(fresh))
     }
 
-    /// Stores `note` for the health endpoint; returns whether it is new.
+    /// Stores `note` for the health endpoint; returns whether the note is new.
     fn note(&self, note: Option<String>) -> bool {
         let mut known = self.trouble.0.lock();
         let new = note.is_some() && *known != note;

@@ -72,7 +72,8 @@ pub fn verdict(answer: &Value, object: &Value) -> Result<String, String> {
     }
 }
 
-/// An `endpoint` in the cluster serves a registry's name that DNS need not know, and images keep that name.
+/// With the setting `endpoint`, requests for a registry go to an address in the cluster. DNS need not know the
+/// registry's name, and images keep that name.
 #[tokio::test]
 async fn an_endpoint_stands_in_for_the_host_that_images_name() {
     let registry = Registry::start().await;
@@ -118,8 +119,8 @@ async fn tags_are_pinned_in_both_versions_and_protocols_and_a_second_round_chang
     service.app.stop().await;
 }
 
-/// If a registry speaks plain HTTP and the configuration does not say so, the message names the key to set. The
-/// registry may have an entry or none.
+/// If a registry speaks plain HTTP and the configuration, with or without an entry for the registry, does not say so,
+/// the message names the key to set.
 #[tokio::test]
 async fn a_registry_without_tls_is_named_with_the_key_to_set() {
     let registry = Registry::start().await;

@@ -1,4 +1,4 @@
-//! Tests of alerts: each review sends each alert once, dry runs send none, and an absent receiver costs little.
+//! Tests of alerts: each review sends each alert once, dry runs send no alert, and an absent receiver delays no review.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Tests of the compiled programs: exit codes, messages, and the end by a signal.
+//! Tests of the compiled programs: exit codes, messages, and the end after a signal.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -63,8 +63,8 @@ fn a_configuration_can_be_checked_asked_and_shown() {
     }
 }
 
-/// Connaisseur's values become a configuration on stdout, and untranslated values become sentences on stderr. `config
-/// explain` takes a namespace.
+/// The command `config import-connaisseur` prints Connaisseur's values as a configuration on stdout, and a sentence for
+/// each untranslated value on stderr. The command `config explain` takes a namespace.
 #[test]
 fn connaisseurs_values_become_a_configuration_that_explains_images() {
     let folder = tempfile::tempdir().unwrap();

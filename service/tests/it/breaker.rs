@@ -1,4 +1,4 @@
-//! Tests of a failing registry: it gets no requests for a while, and cached results are used.
+//! Tests of a registry that fails: it gets no requests for a while, and cached results are used.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,13 +20,13 @@ async fn service(host: &str) -> Service {
     Service::start("admission", &config, Options::default()).await
 }
 
-/// An answer 200 with the digest of an index.
+/// An HTTP answer with status 200 and the digest of an index.
 fn found() -> Vec<u8> {
     let (index, digest) = ("content-type: application/vnd.oci.image.index.v1+json", digest());
     format!("HTTP/1.1 200 OK\r\n{index}\r\ndocker-content-digest: {digest}\r\nconnection: close\r\n\r\n").into()
 }
 
-/// An answer without a body.
+/// An HTTP answer with this status and no body.
 fn empty(status: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").into()
 }
@@ -75,7 +75,8 @@ async fn a_registry_that_keeps_failing_is_not_asked_until_a_probe_succeeds() {
     service.app.stop().await;
 }
 
-/// Images for which a registry fails do not open its breaker: the registry's health is checked and is good.
+/// If a registry fails only for some images, its breaker stays closed, because the check of the registry's health
+/// succeeds.
 #[tokio::test]
 async fn images_that_fail_are_no_outage_for_others() {
     let registry = Raw::start(|head| {

@@ -1,5 +1,5 @@
-//! Tests of certificates that two replicas make: from an empty Secret, through rotations of certificate and authority,
-//! while reviews are sent.
+//! Tests of the webhook's certificates that two replicas make: from an empty Secret, through rotations of certificate
+//! and authority, while reviews are sent.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -82,7 +82,8 @@ async fn call(stream: &mut TlsStream<TcpStream>) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&answer[..read]).lines().next().unwrap_or_default().to_owned())
 }
 
-/// Slow clients with large announced bodies do not keep out others: only received bytes count.
+/// Slow clients that announce large bodies do not keep out other clients, because only received bytes count against the
+/// memory limit.
 #[tokio::test]
 async fn slow_bodies_shut_nobody_out() {
     let service = start("").await;
@@ -103,7 +104,8 @@ async fn slow_bodies_shut_nobody_out() {
     service.app.stop().await;
 }
 
-/// The rest of a refused large body is read for a moment, so that the answer arrives. No other caller waits for that.
+/// The service reads the rest of a refused large body for a moment, so that the client gets the answer. No other caller
+/// waits meanwhile.
 #[tokio::test]
 async fn a_refused_body_takes_nobodys_place() {
     let service = start(", maxInFlight: 1").await;
@@ -119,7 +121,7 @@ async fn a_refused_body_takes_nobodys_place() {
     service.app.stop().await;
 }
 
-/// One peer gets its share of the reviews in work and no more; its connection stays open after a refused call.
+/// One peer gets at most its share of the reviews in work; its connection stays open after a refused call.
 #[tokio::test]
 async fn one_peer_cannot_take_every_place() {
     let service = start(", maxInFlight: 8, maxInFlightPerPeer: 2").await;
@@ -142,7 +144,8 @@ async fn one_peer_cannot_take_every_place() {
     service.app.stop().await;
 }
 
-/// The connection that was idle longest is closed for a new one; busy and young ones stay.
+/// If a listener has no free slot, the connection that was idle longest is closed for a new connection; busy and young
+/// connections stay.
 #[tokio::test]
 async fn idle_connections_do_not_hold_the_listener() {
     let service = start(", maxConnections: 8").await;
@@ -190,7 +193,7 @@ impl Clients {
     }
 }
 
-/// A connection with a client certificate on which a call has succeeded: in TLS 1.3, a client learns late that its
+/// Connects with a client certificate and makes a first call, because in TLS 1.3 a client learns late that its
 /// certificate is refused.
 async fn call_as(service: &Service, identity: Option<Identity>) -> Option<TlsStream<TcpStream>> {
     let mut tls = client_config(Trust::Pem(service.authority()), identity).unwrap();
@@ -201,7 +204,8 @@ async fn call_as(service: &Service, identity: Option<Identity>) -> Option<TlsStr
     call(&mut stream).await.ok().filter(|line| line == "HTTP/1.1 200 OK").map(|_| stream)
 }
 
-/// With `clientCA`, a caller needs a certificate. A new authority takes effect, and open connections stay.
+/// With `clientCA`, a caller needs a certificate. A changed authority takes effect without a restart, and open
+/// connections stay.
 #[tokio::test]
 async fn callers_prove_who_they_are_when_they_are_asked_to() {
     let folder = tempfile::tempdir().unwrap();

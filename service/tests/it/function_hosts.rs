@@ -1,4 +1,4 @@
-//! Tests of the KRM function with kpt and kustomize, and a comparison with k8s-digester.
+//! Tests of the KRM function `krm` under kpt and kustomize, and a comparison with k8s-digester.
 //!
 //! kustomize comes from the Go proxy (`go install sigs.k8s.io/kustomize/kustomize/v5`), kpt from Google Cloud's SDK,
 //! and k8s-digester is built from its repository (`go build -o digester .`). The tests find the programs in `$PATH`;
@@ -33,7 +33,7 @@ const MANIFESTS: [(&str, &str); 4] = [
 ];
 const PATHS: &str = "spec.workers[*].img";
 
-/// Whether a program can be started; if not, prints that the test is skipped.
+/// Whether the program `name` can be started; if not, prints that the test is skipped.
 fn has(program: &str) -> bool {
     let found = Command::new(program).arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !found {
@@ -42,7 +42,7 @@ fn has(program: &str) -> bool {
     found
 }
 
-/// A folder with the manifests, a configuration beside it, and the expected manifests.
+/// A folder with the manifests, a configuration file beside this folder, and the expected manifests.
 fn package(registry: &Registry) -> (tempfile::TempDir, Vec<(&'static str, String)>) {
     let folder = tempfile::tempdir().unwrap();
     let config = format!("resolve: {{registries: [{{host: \"{}\", plainHttp: true}}]}}\n", registry.host());
@@ -124,7 +124,8 @@ async fn kustomize_runs_it_as_a_transformer() {
     assert_eq!(images(&built), right, "{built}");
 }
 
-/// If the two programs resolve an image, they find the same digest. docs/measured/krm.md lists other differences.
+/// If this service and k8s-digester resolve the same image, they find the same digest. docs/measured/krm.md lists their
+/// differences.
 #[tokio::test(flavor = "multi_thread")]
 async fn k8s_digester_finds_the_same_digests() {
     if !has("digester") {

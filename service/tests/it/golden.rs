@@ -1,4 +1,4 @@
-//! Tests of cosign's signatures with the whole service: registry, search, configuration, verdict.
+//! Tests of cosign's signatures with the whole service: configuration, search in a registry, and verdict.
 //!
 //! The fixtures and cosign's answers are those of `service-verify`, whose own tests check the signatures alone.
 
@@ -12,7 +12,7 @@ use service_admission::once::verify;
 use crate::support::deadline;
 use crate::support::signed::Signed;
 
-/// Least number of cases in the table.
+/// Minimum number of cases in the table of fixtures, so that the test cannot become empty.
 const CASES_MIN: usize = 60;
 
 fn fixtures() -> PathBuf {
@@ -24,7 +24,7 @@ fn read(path: &str) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// The case's question to cosign as a validator and the demands of a rule.
+/// The options of the case's cosign call, as a validator and the demands of a rule.
 fn asked(case: &Value) -> (Value, Value) {
     let text = |key: &str| case[key].as_str();
     let mut root = Map::from_iter([("name".to_owned(), json!("root"))]);
@@ -59,7 +59,7 @@ fn asked(case: &Value) -> (Value, Value) {
     (json!({"name": "default", "type": "cosign", "trustRoots": [root], "trustedRootFile": trusted}), with)
 }
 
-/// The case's question to cosign as a configuration.
+/// The options of the case's cosign call, as a configuration of the service.
 fn config(case: &Value, host: &str) -> Config {
     let (validator, with) = asked(case);
     let text = json!({

@@ -1,4 +1,5 @@
-//! Tests of credentials: which ones a registry gets, their order, and who may share its answers.
+//! Tests of credentials for registries: which credentials a registry gets, in which order, and which Pods may share its
+//! answers.
 
 use std::sync::Arc;
 
@@ -159,7 +160,7 @@ async fn the_registrys_own_login_comes_after_the_pods_and_a_sick_api_server_is_n
     service.app.stop().await;
 }
 
-/// Pull secrets are read only if a registry must be asked; by default they are never read.
+/// Pull secrets are read only if a request to a registry is needed; by default they are never read.
 #[tokio::test]
 async fn pull_secrets_are_read_only_when_they_are_needed_and_wanted() {
     let login = Arc::new(Mutex::new(basic("a", "b")));
@@ -222,8 +223,8 @@ async fn a_docker_configuration_is_used_and_followed_and_an_identity_token_is_tr
     service.app.stop().await;
 }
 
-/// Mirrors are asked first; if they fail, the registry is asked. The image keeps its name, and a mirror does not get
-/// the registry's credentials.
+/// Lookups go to the mirrors first, and to the registry if the mirrors fail. The image keeps its name, and a mirror
+/// does not get the registry's credentials.
 #[tokio::test]
 async fn mirrors_are_asked_first_and_what_is_wrong_with_them_leads_to_the_registry() {
     let upstream = Raw::start(|_| found()).await;

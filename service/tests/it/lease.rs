@@ -1,4 +1,5 @@
-//! Tests of two replicas with one Lease: one reconciles, both watch, and the second takes over.
+//! Tests of two replicas with one Lease: both watch, only the holder reconciles, and the second replica takes over
+//! after the holder's end.
 
 use std::time::{Duration, Instant};
 

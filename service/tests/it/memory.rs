@@ -1,5 +1,5 @@
-//! Tests of the memory that outsiders can make the service use: attacks on the shipped program within the shipped limit
-//! of 64 MiB. Meanwhile, other reviews must be answered.
+//! Tests of the memory that callers and registries can make the service use: attacks on the shipped program under the
+//! shipped limit of 64 MiB. During an attack, other reviews must be answered.
 //!
 //! If this process may create control groups, the limit is real, and the kernel kills a process that exceeds it. In any
 //! case, the test checks the peak of the resident memory.
@@ -23,7 +23,6 @@ use crate::support::signed::{Key, Signed};
 
 /// The limit in `kind/manifests/deployment.yaml`.
 const LIMIT_BYTES: u64 = 64 << 20;
-/// Least duration of an attack.
 const LASTS: Duration = Duration::from_secs(4);
 
 fn config(registries: &[&str], more: &str) -> String {
@@ -58,7 +57,8 @@ fn held_within_the_limit(process: Process, what: &str) {
     assert!(peak.bytes <= LIMIT_BYTES, "{what}: {} KiB ({})", peak.bytes >> 10, peak.of);
 }
 
-/// An attack by two addresses without certificates: each sends four bodies of 8 MiB and holds back the last byte.
+/// An attack by clients at two addresses without certificates: each address sends four bodies of 8 MiB and holds back
+/// the last byte of each.
 #[tokio::test(flavor = "multi_thread")]
 async fn eight_bodies_of_eight_mebibytes() {
     let registry = Registry::start().await;
@@ -75,7 +75,7 @@ async fn eight_bodies_of_eight_mebibytes() {
 }
 
 /// An attack by three images with twenty bundles of 8 MiB each. The bundles have long statements, or lists of empty
-/// items, which would take twenty times their text in memory.
+/// items, which would take twenty times the memory of their text.
 #[tokio::test(flavor = "multi_thread")]
 async fn sixty_bundles_of_eight_mebibytes() {
     let (registry, key) = (Signed::start().await, Key::new());
@@ -105,8 +105,8 @@ async fn sixty_bundles_of_eight_mebibytes() {
     held_within_the_limit(process, "sixty bundles");
 }
 
-/// An attack by sixteen Pods of 500 images each, for which the registry never answers. It answers for the new images of
-/// others.
+/// An attack by sixteen Pods of 500 images each, for which the registry never answers. The registry answers for the new
+/// images of other Pods.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn eight_thousand_images_of_a_silent_registry() {

@@ -1,4 +1,4 @@
-//! Tests for operators: metrics, health notes, and changes of the configuration in a running process.
+//! Tests of the functions for operators: metrics, health notes, and changes of the configuration in a running process.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -81,7 +81,7 @@ async fn promtool_has_nothing_to_say_about_the_metrics() {
     assert!(output.status.success() && said.is_empty(), "{said}\n{page}");
 }
 
-/// `docs/service.md` lists exactly the existing metrics; those with † appear with their first event.
+/// `docs/service.md` lists exactly the existing metrics; metrics marked † appear with their first event.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_metric_is_documented() {
     let page = page().await;

@@ -1,4 +1,4 @@
-//! Tests of limits of this program: no policy admits an image that was not examined because of such a limit.
+//! Tests of the service's own limits: no policy admits an image that was not examined because of such a limit.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::support::registry::Registry;
 use crate::support::signed::{Key, Signed};
 use crate::verify::{config, start};
 
-/// A policy that admits every failure that a policy can admit.
+/// A policy that admits images with every failure that a policy can admit.
 const LENIENT: &str = "onFailure: {not-found: allow, auth: allow, unavailable: allow, misconfigured: allow, internal: allow, \
                        unsigned: allow, invalid: allow, mismatch: allow}";
 const RULE: &str = "pattern: \"*\", with: {verifyInTransparencyLog: false}";

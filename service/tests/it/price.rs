@@ -1,9 +1,10 @@
-//! Measures the cost of splitting the service (`cargo xtask bench topology`). The forms are one process, one process
-//! that calls itself over the network, two processes, and two with a network delay of 1 ms and of 5 ms. Each form is
-//! measured cold (every image is new) and warm (every verdict is cached).
+//! Measures the cost of splitting the service (`cargo xtask bench topology`). The measured forms are one process, one
+//! process that calls itself over the network, two processes, and two processes with a network delay of 1 ms and of 5
+//! ms. Each form is measured cold (every image is new) and warm (every verdict is cached).
 //!
-//! The registry and the load are in this process, so that the measured processor time is that of the service alone. The
-//! load is closed: a fixed number of callers, each of which sends the next review as soon as the last is answered.
+//! The registry and the load generator are in the test's process, so that the measured processor time is that of the
+//! service alone. The load is closed: a fixed number of callers, each of which sends the next review as soon as the
+//! last is answered.
 
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on must fail where it stands")]
 #![allow(dead_code, reason = "what tests share is more than this needs")]
@@ -77,7 +78,7 @@ impl Running {
         self.0.push(command.stderr(log).spawn().unwrap());
     }
 
-    /// Processor time of all processes so far, in seconds.
+    /// Processor time that all processes of the service have used so far, in seconds.
     fn cpu_s(&self) -> f64 {
         let ticks = |child: &Child| {
             let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
@@ -87,7 +88,7 @@ impl Running {
         self.0.iter().map(ticks).sum::<f64>() / TICKS_PER_SECOND
     }
 
-    /// Resident memory of all processes at present, in MiB.
+    /// Resident memory of all processes of the service at present, in MiB.
     fn resident_mib(&self) -> f64 {
         let kib = |child: &Child| {
             let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();

@@ -41,7 +41,7 @@ async fn registry(certified: &rcgen::CertifiedKey<rcgen::KeyPair>, tasks: &mut J
     address
 }
 
-/// A proxy that connects every tunnel to `registry`, and a list of its requests.
+/// A proxy that connects every tunnel to `registry`, and a list of the proxy's requests.
 async fn proxy(registry: SocketAddr, tasks: &mut JoinSet<()>) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! Tests over sockets of the fields that a review may change, of the effects of failures, and of invalid requests.
+//! Tests of reviews over sockets: the fields that a patch may change, the effects of failures, and invalid requests.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -46,7 +46,7 @@ fn with_template(spec: &Value) -> Value {
     json!({"metadata": {"name": "w"}, "spec": {"template": {"spec": spec}}})
 }
 
-/// Posts any body; returns status and text of the answer, which need not be a review.
+/// Posts any body to the webhook; returns status and text of the answer, which need not be a review.
 async fn raw(client: &Client, path: &str, body: impl Into<Bytes>) -> (u16, String) {
     let answer = post(client, path, body).await;
     (answer.status().as_u16(), String::from_utf8_lossy(answer.body()).into_owned())

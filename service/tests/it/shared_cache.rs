@@ -69,8 +69,8 @@ async fn about_all(client: &Client, images: &[String]) {
     futures_util::future::join_all(asked).await;
 }
 
-/// Starts the processes one after the other, each without cached verdicts. Returns the number of registry requests of
-/// each process, and the total time.
+/// Starts the processes one after the other, each without verdicts in its own cache. Returns the number of registry
+/// requests of each process, and the total time.
 async fn cold(registry: &Signed, key: &Key, images: &[String], section: &str) -> (Vec<usize>, Duration) {
     let (mut asked, mut took) = (Vec::new(), Duration::ZERO);
     for _ in 0..PROCESSES {
@@ -101,7 +101,7 @@ async fn cold(registry: &Signed, key: &Key, images: &[String], section: &str) ->
     (asked, took)
 }
 
-/// A slow registry with signed images, their key, and the images.
+/// A slow registry with signed images, the key that signed them, and the images.
 async fn signed() -> (Signed, Key, Vec<String>) {
     let (registry, key) = (Signed::start().await, Key::new());
     let signed = |number| {
@@ -128,8 +128,8 @@ async fn poll(what: &str, so: impl AsyncFn() -> bool) {
     }
 }
 
-/// The first process sends all usual requests. Later processes only look up digests of tags and send no requests for
-/// signatures.
+/// The first process sends all usual requests to the registry. Later processes look up only the digests of tags and
+/// send no requests for signatures.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn processes_that_start_cold_ask_for_nothing_that_another_has_verified() {

@@ -1,4 +1,4 @@
-//! Common code of the tests: a server whose answers a function makes, a service on free ports, and waits with a
+//! Common code of the tests: a server whose answers come from a function, a service on free ports, and waits with a
 //! deadline.
 
 pub mod api;

@@ -49,9 +49,9 @@ fn class(answer: &Value) -> &str {
     message(answer).strip_prefix("1 image may not run: ").and_then(|rest| rest.split(": ").nth(1)).unwrap_or("?")
 }
 
-/// Signatures in both formats count, in registries with and without referrers; all other images are refused with their
-/// class. A check without cache costs at most four requests, one with cache none. An unsigned image costs no more than
-/// a signed one.
+/// Images with a signature in either format run, from registries with and without the referrers API; other images are
+/// refused with their class. A first check costs at most four requests, a cached check none, and an unsigned image no
+/// more than a signed image.
 #[tokio::test]
 async fn signed_images_run_and_others_are_refused_for_at_most_four_requests() {
     for api in [true, false] {
@@ -382,8 +382,8 @@ async fn with_pods_only_other_objects_are_let_in_with_a_warning() {
     service.app.stop().await;
 }
 
-/// An image that a controller copies from an owner is not verified again. If an object only claims to have an owner,
-/// its image is verified.
+/// An image that a controller copies from an owner is not verified again. If the named owner has another uid or lacks
+/// the image, the image is verified.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_child_has_what_its_owner_has() {
     let (registry, api, key) = (Signed::start().await, Api::start(false).await, Key::new());
@@ -448,7 +448,7 @@ async fn policies_may_be_kubernetes_objects() {
     }
 }
 
-/// `onFailure` applies to failure classes of signatures as to all others.
+/// The setting `onFailure` applies to failure classes of signatures as to all other classes.
 #[tokio::test]
 async fn failures_of_signatures_have_their_actions() {
     let (registry, key) = (Signed::start().await, Key::new());

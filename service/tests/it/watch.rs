@@ -1,4 +1,4 @@
-//! Tests of the watch with an API server that fails in all documented ways.
+//! Tests of the role `packages` and its watch with an API server that fails in all documented ways.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};

@@ -1,10 +1,10 @@
 //! Delays between failed requests, with full jitter and an upper bound; the server's Retry-After is the minimum.
 //!
-//! Randomness and time are arguments.
+//! Functions get random numbers and times as arguments.
 
 use std::time::Duration;
 
-/// Longest Retry-After that is obeyed; longer values are shortened to this.
+/// Longest Retry-After that is obeyed; longer values are shortened to this limit.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(2);
 
 /// Computes the delay after each of several failures in a row.
@@ -30,7 +30,7 @@ impl Backoff {
         self.failures
     }
 
-    /// The delay after a further failure. `draw` is uniform in 0..1; `asked` is the server's Retry-After.
+    /// The delay after a further failure. `draw` is a random number from 0 to 1; `asked` is the server's Retry-After.
     pub fn next(&mut self, draw: f64, asked: Option<Duration>) -> Duration {
         let bound = self.initial.saturating_mul(1u32.checked_shl(self.failures).unwrap_or(u32::MAX)).min(self.max);
         self.failures = self.failures.saturating_add(1);

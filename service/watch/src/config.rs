@@ -10,13 +10,13 @@ use service_core::kube::Transport;
 
 /// Default time between two safety relists, the same as in Pepr.
 const RELIST_INTERVAL: Duration = Duration::from_mins(10);
-/// Default `timeoutSeconds` of a watch. A dead connection shows if the server does not end the watch in time; with 45 s
-/// that takes less than a minute.
+/// Default `timeoutSeconds` of a watch. If the server does not end the watch in time, the connection is dead. With 45
+/// s, a dead connection is noticed in less than a minute.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(45);
-/// Default of the longest silence: the server's timeout and 5 s for a slow end of the stream.
+/// Default of the longest time without a byte: the server's timeout and 5 s for a slow end of the stream.
 const SILENCE_LIMIT: Duration = Duration::from_secs(50);
-/// Default bound of the first back-off: twice the response time of a busy server. The delay is drawn between zero and
-/// this.
+/// Default bound of the first back-off: twice the response time of a busy server. The delay is drawn at random between
+/// zero and this bound.
 const BACKOFF_INITIAL: Duration = Duration::from_millis(200);
 /// Default bound of any back-off: a server that works again is found within half a minute.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
@@ -27,7 +27,6 @@ pub struct Watch {
     pub resource: Resource,
     /// Time between two safety relists while a watch works.
     pub relist_interval: Duration,
-    /// `timeoutSeconds` of a watch request.
     pub server_timeout: Duration,
     /// Longest time without a byte, after which a stream is closed.
     pub silence_limit: Duration,
@@ -39,14 +38,14 @@ pub struct Watch {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// Whether replicas elect a leader; if absent, they do exactly when the namespace is known.
+    /// Whether replicas elect a leader; if absent, they elect one exactly if the namespace is known.
     pub enabled: Option<bool>,
     pub name: String,
     /// The Lease's namespace; if absent, the Pod's.
     pub namespace: Option<String>,
-    /// How long other replicas wait after they saw the last renewal; whole seconds.
+    /// Time that other replicas wait after they have seen the last renewal of the Lease; whole seconds.
     pub duration: Duration,
-    /// How long a leader works after it sent the last renewal.
+    /// Time for which a leader works after it sent the last renewal of the Lease.
     pub renew: Duration,
     /// Pause between two attempts to get or renew the Lease.
     pub retry: Duration,

@@ -1,10 +1,11 @@
 //! Splits a watch stream into JSON lines; its chunks may end anywhere.
 //!
-//! The length of a line is limited, so the buffer holds at most one line and one chunk.
+//! The length of a line is limited, so the buffer holds at most one line and one chunk of the stream.
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
-/// Most bytes of a line: etcd's limit of 1.5 MiB for an object, doubled for escapes, and the frame around the object.
+/// Maximum number of bytes of a line: etcd's limit of 1.5 MiB for an object, doubled for escapes, and the JSON around
+/// the object.
 pub const LINE_BYTES_MAX: usize = 4 << 20;
 /// A buffer that grew above this size for one large object is freed afterwards.
 const KEEP_BYTES: usize = 256 << 10;
@@ -62,7 +63,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// The lines do not depend on how the bytes are divided, and an incomplete last line is noticed.
+        /// The lines do not depend on how the bytes of a stream are divided into chunks, and an incomplete last line is
+        /// noticed.
         #[test]
         fn cuts_do_not_matter(lines in prop::collection::vec("[a-zé]{0,12}", 0..20), tail in "[a-z]{0,5}", cuts in prop::collection::vec(1usize..9, 1..200)) {
             let mut text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();

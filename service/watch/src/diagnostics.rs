@@ -1,7 +1,7 @@
 //! The diagnostics of a watch: probes, the JSON at `/debug/watch`, and metrics.
 //!
-//! The driver writes the values, and the health endpoints read them. Liveness depends on progress: the process is not
-//! alive if its watch neither receives bytes nor lists for longer than its limit.
+//! The driver writes the diagnostics, and the health endpoints read them. Liveness depends on progress: the process is
+//! not alive if its watch neither receives bytes nor lists for longer than its limit.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -24,14 +24,15 @@ use super::source::Source;
 use super::store::Store;
 use service_core::edge::Probe;
 
-/// Most objects in `/debug/watch/objects`: about 10 MB. If `objects` in `/debug/watch` is larger, the list is
-/// incomplete.
+/// Maximum number of objects in `/debug/watch/objects`: about 10 MB. If the number `objects` in `/debug/watch` is
+/// larger, the list is incomplete.
 const OBJECTS_MAX: usize = 50_000;
 
-/// How often a watch that waits for its readers renews its progress.
+/// Interval at which a watch that waits for receivers of its events renews its progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A watch without a stream for longer than this gets a note. Usually a second and a list lie between two streams.
+/// If a watch has no stream for longer than this, the health endpoint shows a note. Usually a second and a list lie
+/// between two streams.
 const APART_NOTED: Duration = Duration::from_secs(5);
 
 /// One object, with the field names of the witness.
@@ -69,21 +70,19 @@ pub struct ResourceLabel {
     resource: Cow<'static, str>,
 }
 
-/// The metrics of watches and of the reconciler.
 #[derive(Debug, Default, Clone)]
 pub struct Metrics {
     /// Accepted events by kind of change.
     pub events: Family<WatchLabel, Counter>,
-    /// Applied lists, by reason.
+    /// Number of lists that became the view, by reason.
     pub relists: Family<WatchLabel, Counter>,
     /// Watch requests, by the end of their streams.
     pub streams: Family<WatchLabel, Counter>,
-    /// Events that the watch had not delivered and that a relist found.
+    /// Events that the watch stream had not delivered and that a relist found.
     pub lost: Family<ResourceLabel, Counter>,
-    /// Events that changed nothing.
+    /// Number of events that changed nothing in the view.
     pub repeats: Family<ResourceLabel, Gauge>,
     pub objects: Family<ResourceLabel, Gauge>,
-    /// Reconciliations by result.
     pub reconciles: Family<Label, Counter>,
     /// Keys that wait in the reconcile queue.
     pub queued: Gauge,
@@ -109,7 +108,6 @@ impl Metrics {
     }
 }
 
-/// The state of one watch.
 pub struct Diagnostics<K = Package> {
     source: Source,
     store: Store<K>,
@@ -124,9 +122,9 @@ pub struct Diagnostics<K = Package> {
 pub struct Link {
     /// Whether the first list is complete.
     pub listed: bool,
-    /// How long there has been no stream; `None` if there is one.
+    /// Time for which there has been no stream; `None` if there is a stream.
     pub apart: Option<Duration>,
-    /// Time since the server last sent a line, a byte or a page.
+    /// Time since the server last sent data of the watch or of a list.
     pub age: Duration,
     /// The version up to which the view is complete.
     pub revision: Option<Box<str>>,
@@ -173,7 +171,7 @@ struct DebugPage<'a> {
 }
 
 impl<K: Kind> Diagnostics<K> {
-    /// A watch that has not started. It counts as dead after `stall_limit` without progress.
+    /// A watch that has not started. The watch counts as dead after the time `stall_limit` without progress.
     pub fn new(source: Source, store: Store<K>, metrics: Metrics, stall_limit: Duration) -> Arc<Self> {
         let state = State {
             progress: Instant::now(),
@@ -236,8 +234,8 @@ impl<K: Kind> Diagnostics<K> {
         self.state.lock().progress = Instant::now();
     }
 
-    /// Waits until the receiver of events can take more. This wait does not count as a stall: a restart of the watch
-    /// would not help.
+    /// Waits until the receiver of events can take more. The wait does not count as a stall, because a restart of the
+    /// watch would not help.
     pub(super) async fn waiting(&self, mut room: BoxFuture<'static, ()>) {
         while tokio::time::timeout(PROGRESS_INTERVAL, &mut room).await.is_err() {
             self.progress();

@@ -26,31 +26,34 @@ use list::ListError;
 use service_core::kube::{Client, LIST_PAGE};
 use service_core::wire::{self, Stream};
 
-/// Least time between two watch requests. Even if every stream ends at once, there are fewer than two requests per
+/// Shortest time between two watch requests. Even if every stream ends at once, there are fewer than two requests per
 /// second.
 const OPEN_GAP: Duration = Duration::from_millis(600);
-/// Least pause after a stream that ended without a byte.
+/// Shortest pause after a stream that ended without a byte.
 const EMPTY_PAUSE: Duration = Duration::from_secs(1);
 /// A stream that lasted this long counts as working, even without events.
 const HEALTHY_AFTER: Duration = Duration::from_secs(5);
-/// How long a list beside the watch waits until the watch is as new. A watch that is later has lost events.
+/// Time for which a list beside the watch waits until the watch has reached the list's version. A watch that takes
+/// longer has lost events.
 const SETTLE_GRACE: Duration = Duration::from_secs(10);
-/// Least pause after a list older than the view; at most twice this, at random, so that clients spread. It takes
-/// several lists and seconds to prove that the server was reset to an older state.
+/// Shortest pause after a list that is older than the view. The pause is at most twice as long and random, so that
+/// clients do not list at the same time. Several lists over some seconds are needed to prove that the server was reset
+/// to an older state.
 const OLDER_PAUSE: Duration = Duration::from_secs(1);
-/// Least time between two lists because of a stream with old events: the server may repeat old events for ever.
+/// Shortest time between two lists that are requested because a stream has old events: the server may repeat old events
+/// for ever.
 const DOUBT_GAP: Duration = Duration::from_secs(10);
 /// After this many failed streamed lists in a row, one list is requested in pages: a proxy may not support streamed
 /// lists.
 const STREAMED_FAILURES_MAX: u32 = 3;
-/// Pause after a failed list beside the watch.
+/// Pause after a failed list that ran beside the watch.
 const SIDE_RETRY: Duration = Duration::from_secs(30);
 
 /// The future that a sink returns if it cannot take more events yet; `None` if it can.
 pub type Backpressure = Option<BoxFuture<'static, ()>>;
 
-/// Takes every accepted event and must not block. If it returns a future, the watch waits for it, and so does the
-/// server. No event is dropped.
+/// A function that takes every accepted event and must not block. If it returns a future, the watch waits for the
+/// future and reads no further events from the server. No event is dropped.
 pub type Sink<K> = Box<dyn Fn(&Event<K>) -> Backpressure + Send>;
 
 pub struct Parts<K> {
@@ -60,9 +63,7 @@ pub struct Parts<K> {
     /// The object store of the state machine.
     pub store: Store<K>,
     pub diagnostics: Arc<Diagnostics<K>>,
-    /// The receiver of observations.
     pub witness: Witness,
-    /// The receiver of accepted events.
     pub sink: Sink<K>,
 }
 
@@ -82,7 +83,7 @@ pub struct Driver<K> {
     settling: Option<(Listing<K>, Instant)>,
 }
 
-/// Why the stream loop woke up.
+/// The reason why the loop that reads a stream woke up.
 enum Wake<K> {
     Chunk(Result<Option<bytes::Bytes>, wire::Error>),
     Silent,
@@ -156,7 +157,7 @@ impl<K: Kind> Driver<K> {
         self.adopt(reason, listing).await;
     }
 
-    /// Lists by a watch request, and continues with the same stream.
+    /// Requests a streamed list by a watch request, and continues with the same stream.
     async fn streamed_list(&mut self, reason: Reason, at_least: Option<Box<str>>) {
         if let Some(opened) = self.opened {
             sleep_until(opened + OPEN_GAP).await;
@@ -242,7 +243,7 @@ impl<K: Kind> Driver<K> {
         }
     }
 
-    /// Reads one stream to its end, then waits as long as this kind of end requires.
+    /// Reads one watch stream to its end, then pauses as long as the kind of end requires.
     async fn stream(&mut self, mut stream: Stream, mut lines: Lines) {
         let mut progress = Progress { opened: Instant::now(), bytes: false, lines: false };
         // The list at the start of this stream may have ended in the middle of a chunk.
@@ -370,7 +371,7 @@ impl<K: Kind> Driver<K> {
     }
 
     /// Handles a server that cannot continue from our version, because the version is expired or not reached yet. The
-    /// first time, a list follows at once; later times without progress are followed by a pause.
+    /// first time, a list follows at once; if there was no progress since the last time, a pause comes first.
     async fn lost_position(&mut self, how: &'static str) {
         self.parts.diagnostics.stream_ended(how);
         self.drop_side();
@@ -447,8 +448,8 @@ impl<K: Kind> Driver<K> {
         self.relist_due = Instant::now() + self.parts.settings.relist_interval;
     }
 
-    /// Compares the list beside the watch as soon as the watch is as new, or at once with `force`. Returns whether the
-    /// watch has lost events and must be opened again.
+    /// Compares the list beside the watch with the view as soon as the watch has reached the list's version, or at once
+    /// with `force`. Returns whether the watch has lost events and must be opened again.
     async fn settle(&mut self, force: bool) -> bool {
         let ready = |(listing, _): &mut (Listing<K>, Instant)| force || self.machine.caught_up(listing);
         let Some((listing, _)) = self.settling.take_if(ready) else { return false };

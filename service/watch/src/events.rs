@@ -1,7 +1,7 @@
 //! The names of log events about watches, the witness and the Lease, each with the keys of its fields.
 
 service_core::events! {
-    /// A list was used.
+    /// A list of objects was used.
     WATCH_LISTED = "watch.listed" ["resource", "reason", "objects", "differences"],
     /// A watch stream started.
     WATCH_OPENED = "watch.opened" ["resource"],
@@ -13,7 +13,7 @@ service_core::events! {
     WATCH_CHANGED = "watch.changed" ["resource", "change", "object", "uid", "revision"],
     /// The witness is unreachable or refuses observations.
     WITNESS_AWAY = "witness.away" ["why"],
-    /// At the end, the witness had not accepted all observations.
+    /// When the process ended, the witness had not accepted all observations.
     WITNESS_LEFT = "witness.left-over" ["lines"],
     /// This replica became the leader.
     LEASE_TAKEN = "lease.taken" ["identity"],

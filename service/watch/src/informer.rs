@@ -1,6 +1,6 @@
 //! One watched resource: its driver, store, diagnostics and witness, and their end.
 //!
-//! This module owns the tasks of one watch. Events go to the sink.
+//! This module owns the tasks of one watch. The sink gets the events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::config;
 use service_core::edge::Probe;
 use service_core::kube::Client;
 
-/// How long the witness may take queued observations at the end.
+/// Time in which the witness may take queued observations when the process ends.
 const DELIVER_MAX: Duration = Duration::from_secs(3);
 
 pub struct Start<'a, K> {
@@ -39,7 +39,7 @@ pub struct Informer<K> {
     delivery: JoinSet<()>,
 }
 
-/// The view of an informer for its readers. Clones share the view.
+/// The view of existing objects for readers of an informer. Clones share the view.
 pub struct View<K> {
     store: Store<K>,
     diagnostics: Arc<Diagnostics<K>>,
@@ -100,7 +100,7 @@ impl<K: Kind> Informer<K> {
         Arc::clone(&self.view.diagnostics) as _
     }
 
-    /// Waits until a task ends that should never end; returns the reason.
+    /// Waits for the unexpected end of a task; returns the reason.
     pub async fn broken(&mut self) -> String {
         let (name, ended) = tokio::select! {
             Some(ended) = self.driver.join_next() => ("a driver", ended),
@@ -136,7 +136,7 @@ impl<K: Kind> View<K> {
         &self.diagnostics
     }
 
-    /// Waits until `wanted` accepts the object at `key`, or its absence; returns whether that happened before
+    /// Waits until `wanted` accepts the object at `key` (or its absence); returns whether `wanted` did so before
     /// `deadline`.
     pub async fn until(&self, key: &Key, deadline: Instant, wanted: impl Fn(Option<&Object<K>>) -> bool) -> bool {
         let mut changes = self.changes.clone();

@@ -5,13 +5,12 @@
 
 use crate::decode::LINE_BYTES_MAX;
 
-/// Largest item, equal to the longest line of a watch, which carries the same object.
+/// Largest item, in bytes: the length of the longest line of a watch, which contains the same object.
 const ITEM_BYTES_MAX: usize = LINE_BYTES_MAX;
-/// Most bytes around the items: kind, version and continue token.
+/// Maximum number of bytes around the items: kind, version and continue token.
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
 /// A buffer that grew above this size for one large item is freed afterwards.
 const KEEP_BYTES: usize = 256 << 10;
-/// The key of the items, with its quotes.
 const KEY: &[u8] = b"\"items\"";
 
 /// Why the bytes are not a list with items.
@@ -22,7 +21,6 @@ pub enum ItemsError {
     /// The text around the items is too long.
     #[error("a list has more than {ENVELOPE_BYTES_MAX} bytes beside its items")]
     LongEnvelope,
-    /// An item is not an object.
     #[error("an item of the list is no object")]
     Shape,
     /// The list ends early.
@@ -35,7 +33,7 @@ pub enum ItemsError {
 pub struct Items {
     at: At,
     string: Text,
-    /// Open brackets, of the envelope or of the item.
+    /// Number of open brackets in the envelope or in the item.
     depth: u32,
     /// Whether the position is after the colon of a pair in the envelope.
     in_value: bool,
@@ -47,20 +45,19 @@ pub struct Items {
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum At {
-    /// Outside the items.
     #[default]
     Envelope,
     Between,
     Item,
 }
 
-/// The position relative to JSON strings.
+/// The position of the reader relative to JSON strings.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Text {
     #[default]
     Outside,
     Inside,
-    /// In a string, after a backslash.
+    /// The reader is in a string, after a backslash.
     Escaped,
 }
 
@@ -93,7 +90,7 @@ impl Items {
         Ok(())
     }
 
-    /// Ends the list; returns the text around the items.
+    /// Ends the list; returns the JSON text around the list's items.
     pub fn finish(self) -> Result<Vec<u8>, ItemsError> {
         let is_whole = self.at == At::Envelope && self.string == Text::Outside && self.depth == 0;
         if is_whole && !self.envelope.is_empty() { Ok(self.envelope) } else { Err(ItemsError::Torn) }
@@ -211,7 +208,8 @@ mod tests {
     }
 
     proptest! {
-        /// Items and envelope do not depend on how the bytes are divided, whatever the strings contain.
+        /// Items and envelope do not depend on how the bytes of a list are divided into chunks, whatever the strings
+        /// contain.
         #[test]
         fn cuts_do_not_matter(
             texts in prop::collection::vec(r#"[a\]\[{},:"\\é]{0,9}"#, 0..6),

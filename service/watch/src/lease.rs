@@ -2,8 +2,8 @@
 //! election).
 //!
 //! This module owns the requests and their timing; `election` decides who may take the Lease. A leader stops by its own
-//! clock before another replica may start: its term ends `renew` after it sent the last renewal, and others wait
-//! `duration` after they saw that renewal. Clocks of different machines are never compared.
+//! clock before another replica may start: its term ends the time `renew` after it sent the last renewal, and other
+//! replicas wait the time `duration` after they saw that renewal. Clocks of different machines are never compared.
 
 mod election;
 
@@ -27,14 +27,14 @@ const JITTER: f64 = 1.2;
 /// Time limit for the release of the Lease. Without an answer, the other replicas wait until the Lease expires.
 const RELEASE_MAX: Duration = Duration::from_secs(2);
 
-/// The term in which this process may reconcile. The reconciler checks it before each object, because a suspended
-/// process continues where it stopped.
+/// The term in which this process may reconcile. The reconciler checks the term before each object, because a process
+/// that was suspended continues where it stopped.
 #[derive(Debug, Clone, Default)]
 pub struct Tenure {
     until: Arc<Mutex<Option<Instant>>>,
 }
 
-/// Why the result of an attempt is unknown.
+/// Why the result of an attempt to get or renew the Lease is unknown.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]
@@ -48,9 +48,7 @@ enum Error {
 /// The outcome of an attempt to get or renew the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
-    /// This replica has the lease.
     Ours,
-    /// Another replica has the lease.
     Theirs,
     /// Another replica wrote at the same moment.
     Conflict,
@@ -87,7 +85,7 @@ impl Tenure {
         self.until.lock().is_none_or(|until| Instant::now() < until)
     }
 
-    /// Remaining time of the term.
+    /// Remaining time of the term in which this process may reconcile.
     pub fn left(&self) -> Duration {
         self.until.lock().map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()))
     }
@@ -166,7 +164,7 @@ impl Elector {
         }
     }
 
-    /// Releases the Lease, so that no replica waits until it expires. The caller has stopped reconciling.
+    /// Releases the Lease, so that no replica waits until it expires. The caller must have stopped reconciling.
     pub async fn release(&mut self) {
         self.tenure.set(Instant::now());
         let Some(version) = self.version.take() else { return };
@@ -183,7 +181,8 @@ impl Elector {
         }
     }
 
-    /// Makes one attempt within half of the time for a renewal, so that a second attempt fits.
+    /// Makes one attempt to get or renew the Lease, within half of the time for a renewal, so that a second attempt
+    /// fits.
     async fn attempt(&mut self) -> Result<Outcome, Error> {
         let max = self.settings.renew / 2;
         if let Ok(outcome) = timeout(max, self.try_to_have()).await {
@@ -225,8 +224,8 @@ impl Elector {
         self.written(self.client.write(Write::Create, &self.collection, &body).await, sent)
     }
 
-    /// Handles the answer to a write. The term counts from before the write: other replicas cannot have seen it
-    /// earlier.
+    /// Handles the answer to a write of the Lease. The term counts from the time before the write, because other
+    /// replicas cannot have seen the write earlier.
     fn written(&mut self, answer: Result<bytes::Bytes, kube::Error>, sent: Instant) -> Result<Outcome, Error> {
         match answer {
             Ok(body) => {
@@ -248,7 +247,7 @@ impl Elector {
         Ok(())
     }
 
-    /// Logs each reason once in a row.
+    /// Logs a failed request for the Lease, unless the last logged reason was the same.
     fn say(&mut self, error: &Error) {
         let text = error.to_string();
         if text != self.last_error {

@@ -1,8 +1,8 @@
 //! The watch of a resource: keeps a complete view of its objects.
 //!
 //! This crate owns list, watch, relist, the store, the witness, and the Lease by which replicas elect a leader. The
-//! state machine (`machine`) does no I/O: it takes bytes and answers, and returns events and the next request. Sockets
-//! and clocks are in `driver`.
+//! state machine (`machine`) does no I/O: it takes the server's bytes and answers, and returns events and the next
+//! request. Sockets and clocks are in `driver`.
 
 mod backoff;
 pub mod config;

@@ -1,7 +1,7 @@
 //! The state machine of the watch: takes the server's answers; returns events and the next request.
 //!
-//! This module owns the rules that keep the view complete. It has no sockets, no clock and no randomness; the driver
-//! supplies them.
+//! This module owns the rules that keep the view complete. The state machine has no sockets, no clock and no
+//! randomness; the driver supplies them.
 //!
 //! Invariants: the position never goes back, except after proof that the server was reset to an older state (a rewind).
 //! An object is deleted only by its own DELETED event, or by a list at least as new as the object. A new uid with an
@@ -24,18 +24,19 @@ pub use listing::{ListPage, Listing, PageError, PageStep, Streamed};
 use rewind::Signs;
 use tombs::Tombs;
 
-/// After this many failures in a row without progress, the watch starts again with a list.
+/// After this many failed watch requests in a row without progress, the watch starts again with a list.
 const RESUMES_MAX: u32 = 5;
 /// After this many streams in a row that ended at once without a byte, the version counts as expired. Some servers
-/// answer an expired version this way instead of with 410.
+/// answer a request with an expired version this way instead of with 410.
 const EMPTY_STREAMS_MAX: u32 = 3;
-/// Most keys that are remembered during a list beside the watch. With more changes, its result is of no use.
+/// Maximum number of changed keys that are remembered during a list beside the watch. If more objects change, the list
+/// is not used.
 const TOUCHED_MAX: usize = 100_000;
 
 /// Kinds of changes to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// The object was unknown before.
+    /// The object was unknown before the event.
     Added,
     Modified,
     /// The object was deleted; the event has its last known state.
@@ -64,15 +65,15 @@ pub enum Next {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     Start,
-    /// The server no longer has the version (410).
+    /// The server no longer has the resource version of the watch (410).
     Expired,
-    /// The server says that it has not reached our version.
+    /// The server says that it has not reached the version of our watch.
     Ahead,
     /// The server was reset to an older state: nothing in the view is certain.
     Rewound,
     /// The last list was older than the view.
     Stale,
-    /// The watch made no progress for several attempts.
+    /// The watch made no progress in several attempts.
     Stuck,
     /// The regular list beside a working watch.
     Interval,
@@ -96,7 +97,6 @@ impl Reason {
     }
 }
 
-/// What a line means for its stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
     Continue,
@@ -107,7 +107,7 @@ pub enum Line {
     /// The server reported another error; the stream has ended.
     Failed {
         code: u16,
-        /// Seconds after which the server allows a retry.
+        /// Seconds after which the server allows a new request.
         retry_after_s: Option<u64>,
         message: String,
     },
@@ -115,12 +115,11 @@ pub enum Line {
     Malformed(String),
 }
 
-/// The outcome of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Applied {
-    /// The view is now the list's snapshot.
+    /// The view is now equal to the list.
     Yes,
-    /// The view is now the list, although the list is older: the server was reset to an older state.
+    /// The view is now equal to the list, although the list is older: the server was reset to an older state.
     Rewound,
     /// The list is older than the view and was not used.
     Stale,
@@ -135,7 +134,8 @@ pub enum Settled {
     Lost(usize),
     /// The list is older than the view and was not used; it should be repeated soon.
     Older,
-    /// The server was reset to an older state. The view is now the list, and the stream belongs to the lost history.
+    /// The server was reset to an older state. The view is now equal to the list, and the stream belongs to the lost
+    /// history.
     Rewound(usize),
 }
 
@@ -218,7 +218,7 @@ impl<K: Kind> Machine<K> {
         Line::Expired
     }
 
-    /// Handles a server that has not reached our version: it lags, or it was reset to an older state.
+    /// Handles a server that has not reached our version: the server lags, or it was reset to an older state.
     pub fn ahead(&mut self) -> Line {
         self.needed = Some(Reason::Ahead);
         self.cancel_side();
@@ -226,13 +226,13 @@ impl<K: Kind> Machine<K> {
     }
 
     /// Handles the failure of a list that [`Machine::next`] requested. A server that was reset refuses our version, so
-    /// the next attempt demands none.
+    /// the next attempt demands no version.
     pub fn list_failed(&mut self) {
         self.ask_at_least = false;
     }
 
-    /// Whether the stream has shown an older version than the view since the last call. It is a replay, or the server
-    /// was reset; only a list can decide which.
+    /// Whether the stream has shown an older version than the view since the last call. The stream is a replay, or the
+    /// server was reset; only a list can decide which.
     pub fn take_doubt(&mut self) -> bool {
         std::mem::take(&mut self.doubtful)
     }
@@ -279,17 +279,18 @@ impl<K: Kind> Machine<K> {
         (self.fruitless, self.empty_streams, self.ask_at_least) = (0, 0, false);
     }
 
-    /// Starts a list beside the watch. From now on changed keys are recorded, because they may be newer than the list.
+    /// Starts a list beside the watch. From now on, keys of changed objects are recorded, because these objects may be
+    /// newer than the list.
     pub fn begin_side(&mut self) {
         self.touched = Some((self.position.clone(), BTreeSet::new()));
     }
 
-    /// Cancels a list beside the watch.
     pub fn cancel_side(&mut self) {
         self.touched = None;
     }
 
-    /// Whether the watch is as new as `listing`. From then on, every difference is an event that the watch has lost.
+    /// Whether the watch has reached the version of `listing`. From then on, every difference is an event that the
+    /// watch has lost.
     pub fn caught_up(&self, listing: &Listing<K>) -> bool {
         self.position.as_deref().is_some_and(|position| reaches(position, &listing.version))
     }
@@ -381,7 +382,7 @@ impl<K: Kind> Machine<K> {
         out.push(Event { change, object });
     }
 
-    /// Removes `object` from the store; `version` is the one at which its absence is known.
+    /// Removes `object` from the store; `version` is a version at which the object is known to be absent.
     fn bury(&mut self, object: Arc<Object<K>>, version: &str, out: &mut Vec<Event<K>>) {
         self.store.remove(&object.key);
         self.tombs.add(&object.uid, version);
@@ -401,8 +402,8 @@ impl<K: Kind> Machine<K> {
     /// so that a consumer with a quota has room for additions.
     ///
     /// A known object that is newer than the list stays. Every other object becomes equal to the list, even if its
-    /// version there is older: then the server was reset and has passed our version since. After a reset (`rewound`)
-    /// equal versions mean nothing, so every object is emitted.
+    /// version in the list is older. In that case, the server was reset and has passed our version since. After a reset
+    /// (`rewound`), equal versions mean nothing, so an event is emitted for every object.
     fn diff(&mut self, listing: &Listing<K>, concerns: impl Fn(&Key) -> bool, rewound: bool, out: &mut Vec<Event<K>>) {
         let is_newer = |known: &Object<K>| !rewound && older(&listing.version, &known.version);
         for known in self.store.snapshot() {

@@ -12,18 +12,18 @@ use serde_json::value::RawValue;
 
 use super::source::{Form, Source};
 
-/// Most entries of `spec.network.allow`, as in `kind/manifests/package-crd.yaml`.
+/// Maximum number of entries of `spec.network.allow`, as in `kind/manifests/package-crd.yaml`.
 const ALLOW_MAX: usize = 64;
-/// Most bytes of `spec.network`: one kilobyte for each entry.
+/// Maximum size of `spec.network` in bytes: one kilobyte for each entry.
 const NETWORK_BYTES_MAX: usize = 64 << 10;
-/// Most labels of one selector. Each label costs ten times the bytes of its shortest text.
+/// Maximum number of labels of one selector. In memory, each label costs ten times the bytes of its shortest text.
 const LABELS_MAX: usize = 32;
-/// Most characters of a message about a spec that cannot be parsed.
+/// Maximum number of characters of a message about a spec that cannot be parsed.
 const ERROR_CHARS_MAX: usize = 300;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// Empty for cluster-scoped objects.
+    /// The object's namespace; empty for cluster-scoped objects.
     pub namespace: Arc<str>,
     pub name: Arc<str>,
 }
@@ -36,29 +36,26 @@ impl fmt::Display for Key {
 
 /// The needed fields of a kind of object.
 pub trait Kind: fmt::Debug + Clone + PartialEq + Send + Sync + 'static {
-    /// Reads the needed fields. It must not fail: an event about an object that cannot be parsed is still an event.
+    /// Reads the needed fields. The function must not fail: an event about an object that cannot be parsed is still an
+    /// event.
     fn read(raw: &RawObject<'_>) -> Self;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object<K = Package> {
     pub key: Key,
-    /// The uid, which differs for every object that ever had the same name.
+    /// The uid, which differs between all objects that ever had the same name.
     pub uid: Box<str>,
-    /// `metadata.resourceVersion`.
     pub version: Box<str>,
     /// The needed fields of the object's kind.
     pub body: K,
 }
 
-/// The needed fields of a Package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Package {
-    /// `metadata.generation`.
     pub generation: i64,
     /// Whether `metadata.deletionTimestamp` is set.
     pub deleting: bool,
-    /// `metadata.finalizers`.
     pub finalizers: Box<[Box<str>]>,
     /// `spec.network.allow`, or the reason why it cannot be read.
     pub allow: Result<Box<[Allow]>, Box<str>>,
@@ -103,7 +100,6 @@ pub struct Status {
     /// The generation to which the phase belongs.
     pub observed_generation: Option<i64>,
     pub retry_attempts: Option<i64>,
-    /// The number of network policies that exist.
     pub network_policy_count: Option<i64>,
     /// All conditions as JSON text: those of this service and those of other writers.
     #[serde(deserialize_with = "text")]
@@ -242,12 +238,10 @@ impl RawObject<'_> {
         parsed(self.spec)
     }
 
-    /// `metadata.labels`.
     pub fn labels(&self) -> BTreeMap<String, String> {
         parsed(self.metadata.labels).unwrap_or_default()
     }
 
-    /// `metadata.annotations`.
     pub fn annotations(&self) -> BTreeMap<String, String> {
         parsed(self.metadata.annotations).unwrap_or_default()
     }
@@ -267,7 +261,6 @@ impl RawObject<'_> {
         self.metadata.finalizers.map(RawValue::get).filter(|text| *text != "null")
     }
 
-    /// `metadata.finalizers`.
     pub fn finalizers(&self) -> Box<[Box<str>]> {
         parsed(self.metadata.finalizers).unwrap_or_default()
     }
@@ -277,12 +270,11 @@ impl RawObject<'_> {
         self.metadata.deletion_timestamp.is_some_and(|stamp| stamp.get() != "null")
     }
 
-    /// `metadata.ownerReferences`.
     pub fn owners(&self) -> Vec<Value> {
         parsed(self.metadata.owner_references).unwrap_or_default()
     }
 
-    /// Whether name, uid and version are not empty, as in every real object.
+    /// Whether name, uid and version are not empty; real objects always have them.
     pub fn is_identified(&self) -> bool {
         !self.metadata.uid.is_empty() && !self.metadata.name.is_empty() && !self.metadata.resource_version.is_empty()
     }

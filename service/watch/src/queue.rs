@@ -1,7 +1,8 @@
 //! The reconcile queue: keys of objects with work. Keys of one group are processed one at a time.
 //!
-//! This module owns order and delay, not the work. A waiting key is not added again, so the queue is never longer than
-//! the number of objects. Idle groups are dropped. The lock is held only for single map operations.
+//! This module owns the order and delay of keys, not the work on them. A waiting key is not added again, so the queue
+//! is never longer than the number of objects. Idle groups are dropped. The lock is held only for single map
+//! operations.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::object::Key;
 
-/// How keys are grouped. Two keys of one group are never processed at the same time.
+/// How keys of objects are grouped. Two keys of one group are never processed at the same time.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum QueueKey {
@@ -53,7 +54,7 @@ struct Waiting {
     busy: bool,
 }
 
-/// A key that is being processed. Its group becomes free when this is returned.
+/// A key that is being processed. The key's group becomes free when the worker passes this value to [`Queue::done`].
 pub struct Turn {
     group: Group,
     pub key: Key,
@@ -65,7 +66,7 @@ impl Queue {
         Self { by, state: Mutex::default(), wake: Notify::new(), length }
     }
 
-    /// Adds a key unless it is waiting already.
+    /// Adds a key unless the key is waiting already.
     pub fn add(&self, key: Key) {
         self.enqueue(&mut self.state.lock(), key);
     }

@@ -1,16 +1,14 @@
 //! A watched resource of an API server, its selectors, and the form of the requests.
 //!
-//! Texts are constants for built-in resources, and owned texts for those in the configuration.
+//! Texts are constants for built-in resources, and owned strings for resources from the configuration.
 
 use std::borrow::Cow;
 
-/// The form in which objects are requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Whole objects.
     Whole,
-    /// Only metadata (`PartialObjectMetadata`). A server without support sends whole objects, which are read the same
-    /// way.
+    /// Only metadata (`PartialObjectMetadata`). A server that does not support this form sends whole objects, which are
+    /// read the same way.
     Metadata,
 }
 
@@ -64,7 +62,6 @@ impl Source {
         self
     }
 
-    /// Requests streamed lists.
     #[must_use]
     pub const fn streamed(mut self) -> Self {
         self.streamed = true;

@@ -1,6 +1,6 @@
 //! The store of all known objects, by namespace and name.
 //!
-//! Only the watch writes to it; other tasks read. The lock is held only for single map operations.
+//! Only the watch writes to the store; other tasks read it. The lock is held only for single map operations.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -53,13 +53,12 @@ impl<K> Store<K> {
         self.objects.read().get(key).cloned()
     }
 
-    /// The number of objects.
     #[expect(clippy::len_without_is_empty, reason = "a figure for a page, nobody asks for emptiness")]
     pub fn len(&self) -> usize {
         self.objects.read().len()
     }
 
-    /// At most `max` objects whose keys follow `after`, in the order of keys.
+    /// At most `max` objects with keys after `after`, in the order of keys.
     pub fn after(&self, after: Option<&Key>, max: usize) -> Vec<Arc<Object<K>>> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let objects = self.objects.read();

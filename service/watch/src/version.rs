@@ -1,7 +1,7 @@
-//! Compares resource versions.
+//! Compares `resourceVersion`s of objects.
 //!
 //! Since Kubernetes 1.35 (KEP-5504), decimal versions of one resource may be compared: without leading zeros, by
-//! length, then by digits. All other versions are opaque and have no order, so every caller must handle `None`.
+//! length, then by digits. Any other version is opaque and has no order, so every caller must handle `None`.
 
 use std::cmp::Ordering;
 

@@ -16,18 +16,18 @@ use super::machine::{Change, Event};
 use super::object::Kind;
 use service_core::wire::{Client, Limits, Origin, Protocol};
 
-/// Most lines in one post.
+/// Maximum number of lines in one post.
 const BATCH_LINES: usize = 500;
 /// How long a line waits for others to share its post.
 const BATCH_DELAY: Duration = Duration::from_millis(50);
-/// Most lines that wait for delivery: a relist of some thousand objects fits.
+/// Maximum number of lines that wait for delivery: a relist of some thousand objects fits.
 const QUEUE_LINES: usize = 4096;
-/// Time limit of a post; then the post is repeated.
+/// Time limit of a post; after a timeout, the post is repeated.
 const POST_TIMEOUT: Duration = Duration::from_secs(5);
-/// Most bytes of an answer, whose content is not used.
+/// Maximum number of bytes of an answer, whose content is not used.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
-/// How long the rest of the queue is delivered at the end.
+/// Time for delivering the rest of the queue when the process ends.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
 
 /// Why a URL cannot receive observations.
@@ -46,14 +46,13 @@ struct Line<'a> {
     change: &'static str,
 }
 
-/// The sender of the queue. Without a witness URL it does nothing.
+/// The sender of observations to the queue. Without a witness URL, it does nothing.
 #[derive(Clone)]
 pub struct Witness {
     resource: Arc<str>,
     queue: Option<mpsc::Sender<String>>,
 }
 
-/// The task that delivers the queue.
 pub struct Delivery {
     client: Client,
     path: String,
@@ -69,7 +68,6 @@ pub fn target(url: &str) -> Result<(Origin, String), TargetError> {
 }
 
 impl Witness {
-    /// A witness that has no receiver.
     pub fn absent() -> Self {
         Self { resource: "".into(), queue: None }
     }
@@ -82,7 +80,7 @@ impl Witness {
         Ok((Self { resource: resource.into(), queue: Some(sender) }, Delivery { client, path, queue }))
     }
 
-    /// Queues the line about `event`; waits while the queue is full.
+    /// Queues the observation of `event`; waits while the queue is full.
     pub async fn saw<K: Kind>(&self, event: &Event<K>) {
         let Some(queue) = &self.queue else { return };
         let object = &event.object;
@@ -105,7 +103,7 @@ impl Witness {
 }
 
 impl Delivery {
-    /// Delivers until every sender is gone and the queue is empty.
+    /// Delivers observations until every sender is gone and the queue is empty.
     pub async fn run(mut self) {
         let mut batch = Vec::with_capacity(BATCH_LINES);
         let mut last_try = None;

@@ -11,26 +11,27 @@ use super::{Checker, Error, Section, YamlError, yaml};
 use service_core::config::quantity::{Size, written};
 use service_own_certificates::{OwnCertificates, RawOwn};
 
-/// Default size limit of a review. etcd limits an object to 1.5 MiB; a review has two objects, escaped, and some more.
+/// Default size limit of a review. etcd limits an object to 1.5 MiB; a review contains two objects, escaped as JSON,
+/// and some other fields.
 const MAX_BODY_BYTES: u64 = 8 << 20;
 /// Largest value of `maxBodyBytes`. A larger review could use more memory than the whole service should need.
 const MAX_BODY_BYTES_MOST: u64 = 64 << 20;
 /// Largest value of `maxHeldBytes`, far more than a webhook needs.
 const MAX_HELD_BYTES_MOST: u64 = 4 << 30;
-/// Default limit of connections: forty times the 25 idle connections that one kube-apiserver keeps for a webhook.
+/// Default limit of open connections: forty times the 25 idle connections that one kube-apiserver keeps for a webhook.
 const MAX_CONNECTIONS: usize = 1024;
-/// Connections that one peer must leave to others: as many as one kube-apiserver keeps idle.
+/// Number of connections that one network address must leave to others: as many as one kube-apiserver keeps idle.
 const CONNECTIONS_FOR_OTHERS: usize = 25;
-/// Default limit of reviews in work. kube-apiserver sends at most 200 mutating requests at one time by default; this
-/// serves two of them.
+/// Default limit of reviews in work. By default, a kube-apiserver sends at most 200 mutating requests at one time; the
+/// limit is enough for two API servers.
 const MAX_IN_FLIGHT: usize = 400;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admission {
     pub listen: SocketAddr,
-    /// PEM file of the certificate chain; empty with `own`.
+    /// PEM file of the webhook's certificate chain; an empty path if `own` is set.
     pub certificate: PathBuf,
-    /// PEM file of the private key; empty with `own`.
+    /// PEM file of the webhook's private key; an empty path if `own` is set.
     pub key: PathBuf,
     /// Settings of certificates that the replicas make, instead of the files `certificate` and `key`.
     pub own: Option<OwnCertificates>,
@@ -38,19 +39,20 @@ pub struct Admission {
     pub registration: Option<Registration>,
     /// PEM file with the authorities of client certificates; if set, every caller needs a certificate.
     pub client_ca: Option<PathBuf>,
-    /// Accepted names in client certificates; empty accepts all.
+    /// Accepted names in client certificates; an empty list accepts every name.
     pub client_names: Vec<String>,
-    /// Largest accepted review, bytes.
+    /// Largest accepted review, in bytes.
     pub max_body_bytes: usize,
-    /// Memory that all outsiders may use together, in bytes; `None` means half of the memory that this process may use.
+    /// Memory that all callers and registries may use together, in bytes; `None` means half of the memory that this
+    /// process may use.
     pub max_held_bytes: Option<usize>,
-    /// Most reviews in work at one time; further reviews get status 429.
+    /// Maximum number of reviews in work at one time; further reviews get status 429.
     pub max_in_flight: usize,
-    /// Most reviews in work from one peer, which is a network address or a name in a client certificate.
+    /// Maximum number of reviews in work from one peer, which is a network address or a name in a client certificate.
     pub max_in_flight_per_peer: usize,
-    /// Most open connections; if more come, idle connections are closed.
+    /// Maximum number of open connections. If more clients connect, the service closes idle connections.
     pub max_connections: usize,
-    /// Most open connections of one network address.
+    /// Maximum number of open connections of one network address.
     pub max_connections_per_peer: usize,
 }
 
@@ -93,7 +95,7 @@ impl Section for Admission {
         raw.admission.map(|raw| Checker(*check).admission(raw)).transpose()
     }
 
-    /// Adds defaults that depend on other keys, and sections that are absent by default.
+    /// Adds to the shown configuration the defaults that depend on other keys, and sections that are absent by default.
     fn show(&self, shown: &mut Map<String, Value>) {
         let Some(Value::Object(section)) = shown.get_mut("admission") else { return };
         section.insert("maxInFlightPerPeer".into(), json!(self.max_in_flight_per_peer));

@@ -1,7 +1,7 @@
 //! Policies as Kubernetes objects of `kind: ImagePolicy`, in files or in a mounted `ConfigMap`.
 //!
-//! This module owns the format and its conversion to rules and validators. A mounted `ConfigMap` is a folder; each of
-//! its files may contain several documents.
+//! This module owns the format of these objects, and converts them to rules and validators. A mounted `ConfigMap` is a
+//! folder; each of its files may contain several documents.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,16 +16,16 @@ use super::validators::{RawHost, RawKind, RawTrustRoot, RawValidator, Validator}
 use super::{Checker, Error};
 
 const API_VERSION: &str = "longhaul.dev/v1alpha1";
-/// Largest file: the size limit of a `ConfigMap`.
+/// Largest policy file, in bytes: the size limit of a `ConfigMap`.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// Most files of one folder.
+/// Maximum number of policy files in one folder.
 const FILES_MAX: usize = 100;
-/// Most documents in all files together.
+/// Maximum number of policies in all files together.
 const DOCUMENTS_MAX: usize = 100;
-/// Most images of one document.
+/// Maximum number of image patterns in one policy.
 const IMAGES_MAX: usize = 50;
 
-/// A document and the file that contains it.
+/// A policy as YAML document, and the file that contains it.
 #[derive(Debug)]
 pub(super) struct RawDocument {
     pub source: PathBuf,
@@ -53,9 +53,9 @@ struct RawSpec {
     recheck: Option<Recheck>,
     #[serde(default)]
     on_failure: OnFailure,
-    /// The name of a configured validator; excludes `authorities`.
+    /// The name of a configured validator. A policy must not have this key and `authorities`.
     validator: Option<String>,
-    /// The roots whose signatures are accepted, with the keys of a trust root.
+    /// The trust roots whose signatures are accepted, in the format of trust roots in the configuration.
     #[serde(default)]
     authorities: Vec<RawTrustRoot>,
     trusted_root_file: Option<PathBuf>,
@@ -78,7 +78,7 @@ impl Checker<'_> {
         Ok(documents)
     }
 
-    /// Converts one document to rules. Its authorities become a separate validator.
+    /// Converts one policy to rules. The authorities of the policy become a separate validator.
     pub(super) fn document(
         &self,
         document: RawDocument,
@@ -136,7 +136,7 @@ impl Checker<'_> {
     }
 }
 
-/// Adds one document of `file` to `documents`.
+/// Adds one policy of `file` to `documents`.
 fn take(document: Value, file: &Path, documents: &mut Vec<RawDocument>) -> Result<(), Error> {
     let text = |key: &str| document.get(key).and_then(Value::as_str).unwrap_or_default();
     match (text("apiVersion"), text("kind")) {

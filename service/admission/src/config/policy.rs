@@ -1,6 +1,6 @@
-//! The section `policy`: the rules for images, and the actions on failures by class.
+//! The section `policy`: the rules for images, and the action for each class of failures.
 //!
-//! This module owns how modes, actions and patterns are written, and refuses rules that can never apply. The built-in
+//! This module owns how modes, actions and patterns are written, and refuses rules that can never apply. The default
 //! actions are in `policy.rs` of this crate.
 
 mod bootstrap;
@@ -29,7 +29,8 @@ pub(super) use with::RawWith;
 pub use with::demanded;
 pub use with::{Attestation, Roots, With};
 
-/// Most rules. Each rule is compared with each image and with every other rule, and people lose track of more.
+/// Maximum number of rules. Each rule is compared with each image and with every other rule, and people lose track of
+/// more rules.
 const RULES_MAX: usize = 200;
 /// Default time for which an image stays verified. The cache key contains the image's digest, the rule and the trusted
 /// keys.
@@ -39,26 +40,25 @@ const VERDICTS_BYTES: u64 = 4 << 20;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// The actions on failures, for images whose rule sets none.
+    /// The actions on failures of images whose rule sets no action.
     pub on_failure: OnFailure,
-    /// The rules of the file in order, then those of documents.
+    /// The rules of the configuration file in order, then the rules of `ImagePolicy` objects.
     pub rules: Vec<Rule>,
-    /// The number of rules in the file, without those of documents.
+    /// The number of rules in the configuration file, without the rules of `ImagePolicy` objects.
     pub own_rules: usize,
     pub no_match: NoMatch,
-    /// Whether nothing is refused or changed, whatever the rules say.
+    /// Whether no object is refused or changed, whatever the rules say.
     pub detection: bool,
     pub resources: Resources,
     /// Whether a child object may keep images that its owner already has.
     pub child_approval: bool,
     /// The namespaces whose objects are examined or exempt.
     pub namespaces: Namespaces,
-    /// Images that may start before signatures can be verified.
+    /// Images that may start before the service can verify signatures.
     pub bootstrap: Option<Bootstrap>,
     pub verdicts: Verdicts,
 }
 
-/// Settings of the cache of verdicts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdicts {
     pub ttl: Duration,
@@ -79,7 +79,6 @@ pub enum NoMatch {
     Resolve,
     /// The image stays as it is.
     Allow,
-    /// The image stays as it is, with a warning.
     Warn,
     Deny,
 }
@@ -90,7 +89,7 @@ pub enum NoMatch {
 pub enum Resources {
     #[default]
     All,
-    /// Images of Pods are judged; failures in other objects are only reported.
+    /// Images of Pods are judged; failures of images in other objects are only reported.
     PodsOnly,
 }
 
@@ -111,7 +110,6 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The mode's name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::Resolve => "resolve",
@@ -127,7 +125,7 @@ impl Mode {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Recheck {
-    /// When the image differs from the stored one.
+    /// When the image differs from the image in the stored object.
     #[default]
     Changed,
     Always,
@@ -137,13 +135,13 @@ pub enum Recheck {
 #[serde(rename_all = "lowercase")]
 pub enum Action {
     Deny,
-    /// The image stays as it is, with a warning.
     Allow,
     /// The review is answered with HTTP 500, so that the webhook's `failurePolicy` decides.
     Error,
 }
 
-/// Actions by failure class. For an absent class, the next level decides: rule, policy, built-in action.
+/// Actions by failure class. For a class that a rule leaves out, the policy's action applies, and else the built-in
+/// action.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct OnFailure {
@@ -151,9 +149,9 @@ pub struct OnFailure {
     pub not_found: Option<Action>,
     /// The registry refuses the credentials.
     pub auth: Option<Action>,
-    /// The result is unknown: timeout, overload or broken connection.
+    /// The result for the image is unknown: timeout, overload or broken connection.
     pub unavailable: Option<Action>,
-    /// The reference or this program's configuration cannot work.
+    /// The image reference is invalid, or this program's configuration is wrong.
     pub misconfigured: Option<Action>,
     /// A defect of this program.
     pub internal: Option<Action>,
@@ -175,7 +173,7 @@ pub(super) struct RawPolicy {
     pub resources: Resources,
     pub automatic_child_approval: bool,
     pub recheck: Recheck,
-    /// Replaces the value of every rule; only the environment can set it.
+    /// A value that replaces `recheck` of every rule; only an environment variable can set it.
     #[serde(skip)]
     pub recheck_of_all: Option<Recheck>,
     pub namespaces: RawNamespaces,
@@ -185,11 +183,10 @@ pub(super) struct RawPolicy {
     pub documents: Vec<PathBuf>,
 }
 
-/// Default values for rules.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Defaults {
     pub recheck: Recheck,
-    /// Replaces the value of every rule.
+    /// A value that replaces `recheck` of every rule.
     pub recheck_of_all: Option<Recheck>,
     pub matcher: Matcher,
 }
@@ -202,7 +199,7 @@ pub(super) struct RawCache {
 }
 
 impl RawPolicy {
-    /// The default values for rules and documents.
+    /// The default values for rules of the file and of `ImagePolicy` objects.
     pub(super) fn defaults(&self) -> Defaults {
         Defaults { recheck: self.recheck, recheck_of_all: self.recheck_of_all, matcher: self.matcher }
     }
@@ -219,7 +216,8 @@ impl Checker<'_> {
         named.map(|(name, raw)| self.rule(name, raw, defaults, validators)).collect()
     }
 
-    /// Checks the section. The first `own_rules` of `rules` come from the file; the others come from documents.
+    /// Checks the section `policy`. The first `own_rules` of `rules` come from the configuration file; the others come
+    /// from `ImagePolicy` objects.
     pub(super) fn policy(&self, raw: RawPolicy, rules: Vec<Rule>, own_rules: usize) -> Result<Policy, Error> {
         self.within("policy.rules", rules.len() as u64, 0, RULES_MAX as u64)?;
         for (index, rule) in rules.iter().enumerate() {

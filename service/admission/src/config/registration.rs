@@ -7,13 +7,14 @@ use serde::Deserialize;
 use super::{Checker, Error};
 use service_core::config::quantity::Span;
 
-/// Default name: the webhook configuration in the manifests.
+/// Default name of the webhook configuration to check; the manifests use it.
 const WEBHOOK: &str = "longhaul-webhook";
-/// Default Lease in which the replicas record the time of their last call; the manifests have it.
+/// Default name of the Lease in which the replicas record the time of their last call; the manifests contain this
+/// Lease.
 const LEASE: &str = "longhaul-webhook-calls";
-/// Default of `quiet`: longer than a rollout, and short enough that few objects stay unpinned.
+/// Default of `quiet`: longer than a rollout of the webhook, and short enough that few objects stay unpinned.
 const QUIET: Duration = Duration::from_mins(5);
-/// Default of `interval`: while the webhook is called, each check costs one small request.
+/// Default of `interval`: while the API server calls the webhook, each check costs one small request.
 const INTERVAL: Duration = Duration::from_mins(1);
 
 /// Settings of the check that the webhook is registered and called.
@@ -25,9 +26,9 @@ pub struct Registration {
     pub namespace: Option<String>,
     /// The Lease in which the replicas record the time of their last call.
     pub lease: String,
-    /// A Pod that was created without a review is reported after this time.
+    /// Time after which a Pod that was created without a review is reported.
     pub quiet: Duration,
-    /// Time between two checks.
+    /// Time between two checks of the registration.
     pub interval: Duration,
 }
 

@@ -1,7 +1,7 @@
 //! The section `validators`: the validators of images, and the keys that they trust.
 //!
-//! This module owns how validators and trust roots are written, which is Connaisseur's format. Keys and certificates
-//! are plain texts or file names here; their users read and check them.
+//! This module owns how validators and trust roots are written, which is Connaisseur's format. This module keeps keys
+//! and certificates as texts or file names; the validators read and check them.
 
 mod remote;
 mod trust_root;
@@ -17,17 +17,17 @@ pub(super) use trust_root::RawTrustRoot;
 use trust_root::one_of;
 pub use trust_root::{Constraint, Root, TrustRoot};
 
-/// The validator of rules that name none.
+/// The validator of rules that name no validator.
 pub const DEFAULT: &str = "default";
-/// Most validators. Each is compiled and kept in memory, and people lose track of more.
+/// Maximum number of validators. Each validator is compiled and kept in memory, and people lose track of more
+/// validators.
 const VALIDATORS_MAX: usize = 100;
-/// Most trust roots of one validator, because a signature is compared with each.
+/// Maximum number of trust roots of one validator, because each signature is compared with each root.
 const ROOTS_MAX: usize = 64;
 
 /// A configured validator, which decides whether an image may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Validator {
-    /// The validator's name in rules.
     pub name: String,
     pub kind: Kind,
 }
@@ -52,11 +52,11 @@ pub struct Cosign {
     pub trusted_root: Option<PathBuf>,
     /// The public key of the transparency log.
     pub rekor_pubkey: Option<Text>,
-    /// The authority that issues signers' certificates.
+    /// The authority (Fulcio) that issues signers' certificates.
     pub fulcio_cert: Option<Text>,
     /// The public key of the certificate transparency log.
     pub ct_log_pubkey: Option<Text>,
-    /// Certificates of timestamp authorities, for all roots.
+    /// Certificates of timestamp authorities, which all trust roots accept.
     pub timestamp_cert: Option<Text>,
 }
 
@@ -223,7 +223,7 @@ impl Checker<'_> {
     }
 }
 
-/// Every file that `validators` read, so that callers notice changes.
+/// Every file that `validators` read; callers watch these files for changes.
 pub fn files(validators: &[Validator]) -> Vec<PathBuf> {
     let cosign = validators.iter().filter_map(|validator| match &validator.kind {
         Kind::Cosign(cosign) => Some(cosign),

@@ -1,4 +1,5 @@
-//! Tests of the decision: which action wins, which images are named, and which notes are added.
+//! Tests of the decision of a review: which action wins, which images the message names, and which warnings and
+//! annotations are added.
 
 use super::*;
 

@@ -50,7 +50,8 @@ pub(super) fn container(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// The first closing bracket after which no bracket is open; `depth` brackets were open before.
+/// The position of the closing bracket after which no bracket is open; `depth` brackets are open at the start of the
+/// block.
 fn end(depth: usize, open: u64, mut close: u64) -> Option<usize> {
     let mut closed = 0;
     while close != 0 {
@@ -85,7 +86,7 @@ fn prefix_xor(mut bits: u64) -> u64 {
     bits
 }
 
-/// The first quote, backslash or control character of `text`.
+/// The position of the first quote, backslash or control character in `text`.
 #[inline]
 pub(super) fn special(text: &[u8]) -> Option<usize> {
     first(text, is_special)
@@ -109,7 +110,7 @@ fn is_special(piece: Piece) -> u32 {
     piece.equal(b'"') | piece.equal(b'\\') | piece.up_to(b' ' - 1)
 }
 
-/// The first quote or backslash of `text`.
+/// The position of the first quote or backslash in `text`.
 #[inline]
 pub(super) fn quote_or_backslash(text: &[u8]) -> Option<usize> {
     first(text, |piece| piece.equal(b'"') | piece.equal(b'\\'))
@@ -174,7 +175,7 @@ mod tests {
             prop_assert_eq!(special(&bytes[..50]), first((wanted | slow(&|byte| byte < b' ')) & ((1 << 50) - 1)));
         }
 
-        /// The found end is the one that a byte-by-byte reader finds.
+        /// The end of an object or array is found where a byte-by-byte reader finds it.
         #[test]
         fn it_ends_where_a_reader_says(text in r#"[{\[][\\"{}\[\]a]{0,300}"#) {
             let (mut depth, mut inside, mut escaped, mut expected) = (0_usize, false, false, None);

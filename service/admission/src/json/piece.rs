@@ -1,10 +1,10 @@
-//! Comparison of sixteen bytes at once: the bytes that equal a value, or are at most a value, as bits. The lowest bit
-//! is the first byte.
+//! Compares sixteen bytes at once with a value. The result has one bit per byte: 1 if the byte equals the value, or is
+//! at most the value. The lowest bit is the first byte.
 //!
-//! SSE2 exists on every x86-64 processor; other processors use arithmetic on two words. A library for all widths and
-//! processors (`wide`, which needs `safe_arch`) added six seconds to each build.
+//! SSE2 exists on every x86-64 processor; other processors use arithmetic on two words. No library is used: `wide`
+//! (with `safe_arch`) added six seconds to each build.
 
-/// Bytes that are compared at once; most strings of an object are shorter.
+/// Number of bytes that are compared at once; most strings of an object are shorter.
 pub(super) const PIECE: usize = 16;
 
 #[cfg(target_arch = "x86_64")]
@@ -27,7 +27,6 @@ mod sse2 {
             Self(m128i::from(bytes))
         }
 
-        /// Each byte combined with `byte` by OR.
         #[inline]
         pub fn with(self, byte: u8) -> Self {
             Self(bitor_m128i(self.0, splat(byte)))
@@ -38,7 +37,7 @@ mod sse2 {
             move_mask_i8_m128i(cmp_eq_mask_i8_m128i(self.0, splat(byte))).cast_unsigned()
         }
 
-        /// The bytes that are at most `byte`, as bits.
+        /// One bit for each byte: 1 if the byte is at most `byte`.
         #[inline]
         pub fn up_to(self, byte: u8) -> u32 {
             move_mask_i8_m128i(cmp_eq_mask_i8_m128i(min_u8_m128i(self.0, splat(byte)), self.0)).cast_unsigned()
@@ -68,7 +67,6 @@ mod words {
             Self([0, 8].map(|at| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]))))
         }
 
-        /// Each byte combined with `byte` by OR.
         #[inline]
         pub fn with(self, byte: u8) -> Self {
             Self(self.0.map(|word| word | (ONES * u64::from(byte))))
@@ -83,7 +81,7 @@ mod words {
             })
         }
 
-        /// The bytes that are at most `byte`, as bits; `byte` must be below 128.
+        /// One bit for each byte: 1 if the byte is at most `byte`, which must be below 128.
         #[inline]
         pub fn up_to(self, byte: u8) -> u32 {
             // Seven bits plus the difference to 128 carry into the high bit if they are larger.
@@ -107,7 +105,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Both implementations agree with a byte-by-byte search.
+        /// The SSE2 code and the word code agree with a byte-by-byte search.
         #[test]
         fn both_ways_find_each_byte(mut bytes in any::<[u8; PIECE]>(), byte in 0_u8..128, places in any::<u16>()) {
             for at in (0..PIECE).filter(|at| places >> at & 1 == 1) {

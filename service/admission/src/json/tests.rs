@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::{Cursor, Error};
 
-/// Reads any value with the cursor.
 fn read(cursor: &mut Cursor<'_>) -> Result<Value, Error> {
     match cursor.peek() {
         Some(b'{') => {

@@ -1,5 +1,5 @@
-//! Alerts about decisions. Dry runs and exempt objects cause none; for an admitted object, only the mutating webhook
-//! sends one.
+//! Alerts about decisions of reviews. Dry runs and exempt objects cause no alert. For an admitted object, only the
+//! mutating webhook sends an alert.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use crate::review::{Ask, Decision, Notes};
 use crate::text::printable;
 use crate::walk;
 
-/// Most images that are compared by digest; each further image counts as different.
+/// Maximum number of images of an object that are compared to find equal images; each further image counts as
+/// different.
 const TOLD_APART_MAX: usize = 500;
 
 impl Pipeline {
@@ -25,7 +26,7 @@ impl Pipeline {
         self
     }
 
-    /// Returns the decision if every required receiver got the alert, else a denial with the reason.
+    /// Returns the decision if every receiver for which reviews wait got the alert, else a denial with the reason.
     pub async fn alerted(&self, hook: Hook, ask: &Ask<'_>, decision: Decision, deadline: Instant) -> Decision {
         let Some(alerts) = &self.alerts else { return decision };
         let Some(alert) = alert(hook, ask, &decision) else { return decision };
@@ -39,7 +40,7 @@ impl Pipeline {
     }
 }
 
-/// The alert about a decision; `None` if none is due.
+/// The alert about a decision; `None` if the decision causes no alert.
 fn alert(hook: Hook, ask: &Ask<'_>, decision: &Decision) -> Option<Alert> {
     let (admitted, message) = match decision {
         Decision::Allow { notes, .. } if notes.annotations.contains_key("exempt") => return None,

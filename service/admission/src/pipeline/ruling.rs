@@ -11,13 +11,10 @@ use super::Pipeline;
 use crate::policy::Treatment;
 use crate::validator::Answer;
 
-/// The message of a process without validators.
 const NOBODY: &str = "this process verifies no signatures";
-/// The message for an inquiry beyond the limit of lookups.
 const CROWDED: &str = "too many images are asked about at one time";
 
 impl Pipeline {
-    /// Describes this judge.
     pub fn about(&self) -> About {
         let (validators, generation) = match &self.validation {
             Some(validation) => validation.validators.lent(),
@@ -26,7 +23,6 @@ impl Pipeline {
         About { contract: CONTRACT, generation, validators }
     }
 
-    /// The ruling on the image in `inquiry`.
     pub async fn judge(&self, inquiry: Inquiry, deadline: Instant) -> Ruling {
         // Read before judging: a trust that is replaced meanwhile must not be named as the one that judged.
         let generation = self.about().generation;
@@ -107,7 +103,6 @@ fn ruling(generation: String, digest: String, answer: Answer) -> Ruling {
     ruling
 }
 
-/// The credentials in an inquiry, as a keyring.
 fn ring(logins: Vec<Login>) -> Result<Keyring, Failure> {
     let key = |login: Login| {
         let proof = match (login.password, login.identity_token) {

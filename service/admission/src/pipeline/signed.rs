@@ -16,7 +16,6 @@ use service_registry::verdicts::{Class, Failure};
 
 /// The message for a rule that demands verification without a validator.
 const NO_VALIDATOR: &str = "the rule asks for signatures and nobody here can verify any";
-/// The metric label of images that an owner approves.
 const CHILD: &str = "child";
 
 /// The validators and caches for signature checks.
@@ -52,7 +51,8 @@ impl Pipeline {
         images
     }
 
-    /// Images that need verification but start without, because the configuration lists their digests.
+    /// Images that start without the verification that their rule demands, because the configuration lists their
+    /// digests.
     pub(super) fn bootstrapped<'s>(&self, ask: &Ask<'_>, sites: &'s [Site]) -> Vec<&'s str> {
         let mut images: Vec<&str> = Vec::new();
         for image in sites.iter().map(|site| site.image.as_str()) {

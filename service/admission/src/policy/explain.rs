@@ -1,6 +1,6 @@
 //! Explains to people how the policy treats one image.
 //!
-//! The explanation uses the functions of a review, so the two always agree.
+//! The explanation uses the functions of a review, so explanation and review always agree.
 
 use std::fmt::{self, Write as _};
 
@@ -10,10 +10,10 @@ use crate::text::printable;
 use service_registry::verdicts::Class;
 use service_registry::{Image, ReferenceError};
 
-/// Most bytes of the image's text that are shown.
+/// Maximum number of bytes of the image's text that are shown.
 const IMAGE_BYTES_MAX: usize = 600;
 
-/// The treatment of one image, with reasons. It is displayed as a few lines of text.
+/// The treatment of one image, with reasons. The explanation is displayed as a few lines of text.
 #[derive(Debug)]
 pub struct Explanation {
     /// The image, spelled as by the caller.
@@ -22,7 +22,6 @@ pub struct Explanation {
     pub image: Result<Image, ReferenceError>,
     /// The name that was matched against the patterns.
     pub full_name: String,
-    /// The rule that applies.
     pub rule: String,
     decides: RuleName,
     approval: Option<bool>,
@@ -30,7 +29,7 @@ pub struct Explanation {
     /// The pattern or prefix of the rule that applies.
     pub pattern: String,
     pub why: String,
-    /// Other matching rules with their patterns; all are less specific.
+    /// Other rules that match the image, with their patterns; all are less specific.
     pub others: Vec<(String, String)>,
     /// The configuration key that exempts the namespace; `None` if none does.
     pub exempt: Option<&'static str>,
@@ -111,7 +110,6 @@ pub(super) fn explain(policy: &Policy, written: &str, namespace: Option<&str>) -
     }
 }
 
-/// Describes the validator and the demands of a rule.
 fn validator(policy: &Policy, rule: RuleName) -> String {
     let name = policy.validator(rule);
     let Some(with) = policy.with(rule) else {

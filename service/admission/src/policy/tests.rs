@@ -214,8 +214,8 @@ fn an_image_under_a_rule_of_signatures_is_verified_whether_it_has_a_digest_or_no
     );
 }
 
-/// Other names of a registry's host do not avoid a rule. Each of these cases was once admitted without a check or
-/// missed its rule.
+/// Other names of a registry's host do not avoid a rule. An earlier version admitted each of these images without a
+/// check, or applied another rule.
 #[test]
 fn no_alias_of_a_host_leads_around_a_rule() {
     let policy = policy(
@@ -245,8 +245,8 @@ policy:
     }
 }
 
-/// Whatever a rule admits, an image that was not examined because of a limit of this program is refused. Otherwise an
-/// attacker that can reach a limit would choose the images that run.
+/// An image that was not examined because of a limit of this program is refused, even if its rule admits every failure.
+/// If such images ran, an attacker that can reach a limit would choose the images that run.
 #[test]
 fn limits_of_ours_always_deny() {
     let all = "{not-found: allow, auth: allow, unavailable: allow, misconfigured: allow, internal: allow, unsigned: allow, \

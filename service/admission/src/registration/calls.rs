@@ -1,7 +1,7 @@
-//! The time of the last call to this process.
+//! The time of the last call of the webhook in this process.
 //!
-//! The value is atomic, because every review writes it. It has whole seconds, like the times of objects to which it is
-//! compared.
+//! The time is an atomic value, because every review writes it. The time has whole seconds, like the creation times of
+//! objects with which it is compared.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,4 +1,5 @@
-//! Judges a registration: finds its errors, and Pods that prove a missing review. The functions do no I/O.
+//! Checks the webhook's registration: finds errors in it, and Pods that were created without a review. The functions do
+//! no I/O.
 
 use std::time::SystemTime;
 
@@ -9,7 +10,6 @@ use serde::Deserialize;
 use service_core::kube::Webhooks;
 use service_core::wire::verifies;
 
-/// The URL paths of a mutating webhook.
 const PATHS: [&str; 2] = ["/mutate", "/v1/mutate"];
 
 #[derive(Debug, Default, Deserialize)]
@@ -35,7 +35,6 @@ struct Meta {
 /// A Pod that was created without a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unasked {
-    /// Namespace and name.
     pub pod: String,
     /// Creation time of the Pod, in seconds since 1970.
     pub created_s: u64,
@@ -83,7 +82,7 @@ pub fn registered(
 }
 
 /// The first Pod of `page` created after `after_s` and until `until_s`, both in seconds since 1970. The caller adds
-/// some time to the last call, so that a call that another replica has not recorded yet raises no alarm.
+/// some time to the time of the last call, because another replica may not have recorded a later call yet.
 pub fn unasked(page: &PodPage, after_s: u64, until_s: u64) -> Option<Unasked> {
     page.items.iter().find_map(|item| {
         let created = item.metadata.creation_timestamp.parse::<Timestamp>().ok()?.as_second();

@@ -1,8 +1,8 @@
 //! Checks the webhook's registration at intervals.
 //!
-//! This module owns the requests and their limits. While the webhook is called, a check is one small read. If no
-//! replica was called for longer than `quiet`, metadata of namespaces and Pods is listed page by page, until one Pod
-//! proves a missing review.
+//! This module owns the requests of these checks and the limits of the requests. While the webhook is called, a check
+//! is one small read. If no replica was called for longer than `quiet`, metadata of namespaces and Pods is listed page
+//! by page, until one Pod proves a missing review.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -24,21 +24,20 @@ use service_core::edge::{Probe, ServerTls};
 use service_core::kube::{self, Client, Webhooks, Write};
 use service_watch::{Items, PageError};
 
-/// Time limit of a request; after a timeout it is repeated at the next check.
+/// Time limit of a request to the API server; after a timeout, the next check repeats the request.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Rounds per interval. Each round records calls in the Lease. Only the first one checks the registration, unless there
-/// is a problem.
+/// Number of rounds per interval. Each round records calls in the Lease. Only the first round checks the registration,
+/// unless there is a problem.
 const TURNS: u32 = 4;
-/// Most namespaces whose Pods are listed in one check; further namespaces follow in later checks.
+/// Maximum number of namespaces whose Pods are listed in one check; further namespaces follow in later checks.
 const NAMESPACES_A_LOOK: usize = 16;
-/// Most namespaces that are considered.
+/// Maximum number of namespaces in which Pods are searched.
 const NAMESPACES_MAX: usize = 500;
-/// Most Pods of one namespace that are considered.
+/// Maximum number of Pods that are read of one namespace.
 const PODS_MAX: usize = 250;
-/// Most bytes of the Lease; its metadata has some KiB.
+/// Maximum number of bytes of the Lease; its metadata has some KiB.
 const LEASE_BYTES_MAX: usize = 256 << 10;
 
-/// Why a check failed.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("{what}: {source}")]
@@ -55,7 +54,6 @@ pub struct Parts<'a> {
     /// registration itself is checked.
     pub namespace: Option<String>,
     pub client: Arc<Client>,
-    /// The server's certificate.
     pub tls: Arc<ServerTls>,
     /// The time of the last call to this process.
     pub calls: Arc<Calls>,
@@ -77,7 +75,8 @@ struct Look {
     noted_s: u64,
     /// The number of the namespace at which the next check starts.
     begin_at: usize,
-    /// A Pod that was created without a review. It remains a proof until the next call, even if it is deleted.
+    /// A Pod that was created without a review. Until the webhook is called again, the Pod proves the problem, even if
+    /// it is deleted.
     proof: Option<Unasked>,
     /// The time since which a configuration is wrong, in seconds since 1970.
     wrong_since_s: Option<u64>,
@@ -119,7 +118,7 @@ impl Monitor {
         Arc::clone(&self.state) as _
     }
 
-    /// Waits until the monitor ends, which should never happen; returns the reason.
+    /// Waits for the unexpected end of the monitor; returns the reason.
     pub async fn broken(&mut self) -> String {
         match self.tasks.join_next().await {
             Some(Err(error)) => error.to_string(),
@@ -227,7 +226,8 @@ impl Look {
         Ok(page.items.iter().map(|item| item.name().to_owned()).collect())
     }
 
-    /// Reads a page of metadata item by item: each object may have a quarter of a megabyte of annotations.
+    /// Reads a page of objects' metadata item by item, because each object may have a quarter of a megabyte of
+    /// annotations.
     async fn page(&self, path: &str) -> Result<PodPage, Error> {
         let what = path.split('?').next().unwrap_or_default().to_owned();
         let (mut items, mut page, mut wrong) = (Items::default(), PodPage::default(), None);

@@ -2,7 +2,7 @@
 //! object.
 //!
 //! For an unusual review, this parser returns an error, and the general parser parses the review again and reports
-//! errors. Both give the same result for every review that both can parse.
+//! errors. Both parsers give the same result for every review that the fast parser accepts.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::json::{self, Cursor};
 use crate::site::Site;
 use crate::walk::{self, FoundImage, Pullers};
 
-/// The error that the general parser must parse or refuse the review.
+/// The error about an unusual review, which the general parser must parse or refuse.
 #[derive(Debug)]
 pub(super) struct Unusual;
 
@@ -164,7 +164,7 @@ mod tests {
     use crate::site::Site;
     use crate::walk::{self, Pullers};
 
-    /// The fields of a review that are compared.
+    /// The fields of a review in which the results of the two parsers are compared.
     type Read = (String, String, Option<Vec<Site>>, [Option<String>; 6], Pullers);
 
     fn read_of(ask: &Ask<'_>) -> Read {

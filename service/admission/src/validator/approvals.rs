@@ -1,8 +1,8 @@
-//! Gets the answers of validators with few calls.
+//! Gets verdicts from validators with as few calls as possible.
 //!
-//! This module owns the cache of verdicts and the sharing of equal calls. A verdict's key contains the image's name and
-//! digest, the rule with its trusted keys, and the credentials. So a moved tag, another rule or another key never finds
-//! an old verdict. Uncertain results are not stored. No lock is held during a call.
+//! This module owns the cache of verdicts, and lets equal calls at the same time share one answer. A verdict's key
+//! contains the image's name and digest, the rule with its trusted keys, and the credentials. So a moved tag, another
+//! rule or another key never finds an old verdict. Uncertain results are not stored. No lock is held during a call.
 
 mod written;
 
@@ -27,9 +27,8 @@ use service_registry::verdicts::{Cache, Class, Failure, Flights, Joined};
 
 /// Longest time for one image in any configuration: no API server waits longer for a webhook.
 const LONGEST: Duration = Duration::from_secs(30);
-/// Histogram edges in seconds for finding and checking signatures: from a near registry to one that hangs.
+/// Histogram edges in seconds for finding and checking signatures: from a near registry to a registry that hangs.
 const DURATION_EDGES_S: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
-/// The message of a validator's panic.
 const DEFECT: &str = "a validator panicked, which is a defect of this service: see its log";
 
 /// The label of the verdict counter: `verified` or a failure class.
@@ -45,7 +44,7 @@ pub struct ReasonLabel {
 }
 
 pub struct Metrics {
-    /// Verdicts for reviews, including cached ones.
+    /// Verdicts for reviews, including cached verdicts.
     pub verdicts: Family<ResultLabel, Counter>,
     /// Images that were admitted without a call of a validator.
     pub skipped: Family<ReasonLabel, Counter>,
@@ -81,7 +80,7 @@ impl Metrics {
         Arc::new(metrics)
     }
 
-    /// Counts a verdict for a review.
+    /// Counts the verdict on an image of a review.
     pub fn answered(&self, answer: &Answer) {
         let result = answer.as_ref().map_or_else(|failure| failure.class.name(), |_| "verified");
         self.verdicts.get_or_create(&ResultLabel { result }).inc();
@@ -98,13 +97,13 @@ pub struct Approvals {
     timeout: Duration,
     cache: Arc<Mutex<Cache<Answer>>>,
     flights: Flights<Answer>,
-    /// The cache that several processes of the service share.
+    /// The cache of verdicts that several processes of the service share.
     shared: Option<Arc<dyn Knowledge>>,
     metrics: Arc<Metrics>,
 }
 
 impl Approvals {
-    /// An empty cache. One call may take as long as one lookup.
+    /// An empty cache. One call of a validator may take as long as the lookup of an image.
     pub fn new(settings: &config::Verdicts, resolve: &config::Resolve, metrics: Arc<Metrics>) -> Self {
         Self {
             ttl: settings.ttl,
@@ -158,8 +157,8 @@ impl Approvals {
         })
     }
 
-    /// The call of a validator that several callers can share. Its time limit does not depend on the deadline of the
-    /// caller that started it.
+    /// A call of a validator that several callers can share. The call's time limit does not depend on the deadline of
+    /// the caller that started it.
     fn flight(
         &self,
         key: String,

@@ -29,7 +29,7 @@ use service_registry::verdicts::{Class, Failure};
 use service_registry::{Image, Keyring};
 pub use trusted::Trusted;
 
-/// Bytes that are kept of a generation's hash: enough that collisions are infeasible.
+/// Number of bytes that are kept of a hash of trusted keys and demands: enough that collisions are infeasible.
 const GENERATION_BYTES: usize = 16;
 
 /// The engine of one rule: its demands and trusted keys.

@@ -1,8 +1,8 @@
 //! A provider for Gatekeeper's external data as a validator: this project's own, Ratify, or cosign-gatekeeper-provider.
 //!
 //! This module interprets the `value` of an answer. If a provider reports an `error`, answers about another image or
-//! uses another form, the class is `unavailable`, which says nothing about signatures. Only an answer about the image
-//! itself is definite.
+//! uses another form, the failure class is `unavailable`: nothing is known about signatures. Only an answer about the
+//! image itself is definite.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use super::{Answer, Approval, Question, Signer, Validator};
 use crate::config::{Form, Provider};
 use crate::text::printable;
 
-/// Most bytes of a provider's text in messages of this program.
+/// Maximum number of bytes of a provider's text in messages of this program.
 const SAID_BYTES_MAX: usize = 300;
 
 pub struct Engine {
@@ -144,7 +144,8 @@ impl Validator for Engine {
         async move { self.answer(question).await }.boxed()
     }
 
-    /// A provider's trusted keys change without notice; [`Self::ttl_max`] limits how long a change stays unnoticed.
+    /// A provider does not report changes of its trusted keys; [`Self::ttl_max`] limits how long a change stays
+    /// unnoticed.
     fn generation(&self) -> Cow<'_, str> {
         format!("external data {} {:?}", self.name, self.form).into()
     }

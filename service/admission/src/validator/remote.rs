@@ -22,7 +22,8 @@ use service_registry::{Keyring, Proof};
 use super::{Answer, Approval, Pieces, Question, SIGNERS_MAX, Signer, Validator};
 use crate::config::{Remote, Way};
 
-/// Connections to other processes. They survive a new configuration that does not change them.
+/// Connections to validators in other processes. If a new configuration does not change a validator's connection
+/// settings, its connections stay.
 #[derive(Debug, Clone, Default)]
 pub struct Pools {
     open: Arc<Mutex<BTreeMap<String, Weak<Pool>>>>,
@@ -106,8 +107,8 @@ impl Validator for Engine {
         async move { self.answer(question).await }.boxed()
     }
 
-    /// The generation contains the trusted keys of every instance, so that an answer from before a key rotation is
-    /// never used after it.
+    /// The generation depends on the trusted keys of every instance, so an answer from before a key rotation is never
+    /// used after the rotation.
     fn generation(&self) -> Cow<'_, str> {
         let demands = self.demands.as_deref().map_or("", RawValue::get);
         format!("{} {} {demands}", self.validator, self.pool.generation()).into()
@@ -118,7 +119,7 @@ impl Validator for Engine {
     }
 }
 
-/// The failure of an inquiry without a ruling: the result is unknown.
+/// The failure of an image about which no process gave a ruling: the result is unknown.
 pub fn unanswered(why: Unanswered) -> Failure {
     match why {
         Unanswered::Unavailable(what) => Failure::new(Class::Unavailable, what),
@@ -127,7 +128,6 @@ pub fn unanswered(why: Unanswered) -> Failure {
     }
 }
 
-/// The validator's answer from a ruling.
 pub fn answered(ruling: Ruling) -> Answer {
     answer::consistent(&ruling).map_err(|breach| Failure::new(Class::Unavailable, breach.to_string()))?;
     if ruling.verdict == VERIFIED {

@@ -1,11 +1,10 @@
-//! Tests of the walk: for every kind, and properties for arbitrary JSON.
+//! Tests of the walk: the images of every kind of object, and properties for arbitrary JSON.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Error, List, Outline, Pullers, walk};
 
-/// The result of a walk that ignores images.
 fn outline(object: &str) -> Result<Outline, Error> {
     walk(object, &mut |_| Ok(()))
 }
@@ -193,7 +192,7 @@ fn json_value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// For any JSON, the walk ends without error, and each pointer leads to the reported string.
+    /// For any JSON object, the walk ends without error, and each pointer leads to the reported image.
     #[test]
     fn pointers_are_true(object in json_value()) {
         for (pointer, image) in sites(&object) {

@@ -57,13 +57,12 @@ pub enum Level {
     Info,
     /// Events that may need attention.
     Warn,
-    /// Failures only.
     Error,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shutdown {
-    /// Longest time between the signal and the exit.
+    /// Longest time between the signal that ends the process and its exit.
     pub drain: Duration,
 }
 

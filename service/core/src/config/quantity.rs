@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::de::{Deserialize, Deserializer, Error as _};
 
-/// Longest accepted duration. Anything longer is a typing mistake; timers overflow only far above this limit.
+/// Longest accepted duration. A longer duration is a typing mistake; timers overflow only far above this limit.
 const DURATION_MAX: Duration = Duration::from_hours(24 * 30);
 
 /// A duration with a unit, at most 30 days.
@@ -21,27 +21,12 @@ pub struct Size(pub u64);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("`{text}` has no unit: write for example `{example}`")]
-    NoUnit {
-        text: String,
-        /// A valid text as an example.
-        example: &'static str,
-    },
-    /// The quantity has no such unit.
+    NoUnit { text: String, example: &'static str },
     #[error("`{text}` has the unknown unit `{unit}`: use one of {known}")]
-    UnknownUnit {
-        text: String,
-        /// The text that was read as the unit.
-        unit: String,
-        /// The accepted units.
-        known: &'static str,
-    },
+    UnknownUnit { text: String, unit: String, known: &'static str },
     /// The text does not begin with a whole number.
     #[error("`{text}` does not start with a whole number: write for example `{example}`")]
-    NotANumber {
-        text: String,
-        /// A valid text as an example.
-        example: &'static str,
-    },
+    NotANumber { text: String, example: &'static str },
     /// The value is larger than `most`.
     #[error("`{text}` is too large: at most {most}")]
     TooLarge { text: String, most: &'static str },
@@ -56,7 +41,6 @@ pub fn written(duration: Duration) -> String {
     }
 }
 
-/// Parses a duration such as `5s`.
 pub fn span(text: &str) -> Result<Span, Error> {
     let (number, unit) = split(text, "5s")?;
     let factor_ms = match unit {
@@ -71,7 +55,6 @@ pub fn span(text: &str) -> Result<Span, Error> {
     if duration > DURATION_MAX { Err(too_large()) } else { Ok(Span(duration)) }
 }
 
-/// Parses a size such as `4MiB`.
 pub fn size(text: &str) -> Result<Size, Error> {
     let (number, unit) = split(text, "4MiB")?;
     let factor = match unit {

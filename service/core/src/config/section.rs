@@ -11,11 +11,11 @@ use super::{Checker, Error, YamlError, is_empty, nearest, parse_error};
 
 /// A section of the file: keys that belong together, with defaults and checks.
 pub trait Section: Any + fmt::Debug + Clone + PartialEq + Send + Sync + Sized {
-    /// The section's top-level keys. Messages use the first key as the section's name.
+    /// The top-level keys of the section in the file. Messages use the first key as the section's name.
     const KEYS: &'static [&'static str];
     /// Keys that older files use, each with the text to write instead.
     const FORMER: &'static [(&'static str, &'static str)] = &[];
-    /// The struct that is parsed from YAML. It has the section's keys and refuses unknown keys.
+    /// The struct that is parsed from YAML. The struct has the section's keys, and unknown keys are refused.
     type Raw: DeserializeOwned + Default;
 
     /// Parses the section: `yaml(text)`. Each section implements this function, because a default implementation would
@@ -49,7 +49,7 @@ pub trait Section: Any + fmt::Debug + Clone + PartialEq + Send + Sync + Sized {
     }
 }
 
-/// A section whose type is erased.
+/// A section of any type, behind one interface (type erasure).
 pub(super) trait Value: Any + fmt::Debug + Send + Sync {
     fn take(&mut self, fresh: &dyn Value) -> Vec<&'static str>;
     fn files(&self) -> Vec<PathBuf>;
@@ -199,14 +199,15 @@ impl Keys {
     }
 }
 
-/// Settings from the environment, which replace settings of the file. A function passes the variables in, for tests.
+/// Settings from environment variables, which replace settings of the file. Variables are read by a function, which
+/// tests replace.
 pub struct Environment<'a>(pub &'a dyn Fn(&str) -> Option<String>);
 
 /// Prefix of every variable. Without it, a name such as `LOG_LEVEL` could belong to another program.
 const PREFIX: &str = "LONGHAUL_";
 
 impl Environment<'_> {
-    /// The setting, if it is present and not empty.
+    /// The value of the variable with this name, if the variable is set and not empty.
     pub fn read(&self, name: &str) -> Option<String> {
         (self.0)(&format!("{PREFIX}{name}")).filter(|value| !value.is_empty())
     }
@@ -220,7 +221,6 @@ impl Environment<'_> {
         self.read(name).map(parse).transpose()
     }
 
-    /// The error about a variable whose value is invalid.
     pub fn wrong(name: &str, value: &str, known: &str) -> Error {
         Error::Value {
             path: "the environment".into(),

@@ -1,7 +1,7 @@
-//! The limit on memory that open calls hold: streams, heads, and answers that are not sent yet.
+//! The limit on memory that open calls hold: for streams, heads of requests, and answers that are not sent yet.
 //!
-//! This module owns the count of the process, which all listeners share. The count of each peer is in `peer`.
-//! Other memory of reviews is counted in [`crate::share`].
+//! This module owns the memory count of the process, which all listeners share. The memory count of each peer is in
+//! `peer`. Other memory of reviews is counted in [`crate::share`].
 
 use std::sync::Arc;
 #[cfg(feature = "planted-bugs")]
@@ -16,7 +16,7 @@ use super::peer::{Meter, Peer};
 pub(super) const CALL_BYTES: usize = 4 << 10;
 /// Bytes that one field of a head costs without its text: `http` keeps 104 bytes and two indices of two bytes.
 const FIELD_BYTES: usize = 112;
-/// The limit of a process whose memory limit is unknown, and the smallest limit of all.
+/// The limit for open calls of a process whose memory limit is unknown, in bytes. No process has a smaller limit.
 const LEAST_BYTES: usize = 3 << 20;
 
 #[derive(Debug)]
@@ -47,7 +47,6 @@ pub(super) struct Hold {
 }
 
 impl CallMemory {
-    /// A limit of `max` bytes.
     pub fn of(max: usize) -> Arc<Self> {
         Arc::new(Self { max: AtomicUsize::new(max), ..Self::default() })
     }
@@ -57,7 +56,8 @@ impl CallMemory {
         self.max.store(max.max(LEAST_BYTES), Ordering::Relaxed);
     }
 
-    /// From now on, calls count only until they have an answer. Only a planted bug uses this function.
+    /// Counts calls from now on only until they have an answer, even if the answer is not sent. Only a planted bug uses
+    /// this function.
     #[cfg(feature = "planted-bugs")]
     pub fn forget_answers(&self) {
         self.forgets_answers.store(true, Ordering::Relaxed);
@@ -84,7 +84,8 @@ impl CallMemory {
         self.max.load(Ordering::Relaxed)
     }
 
-    /// Counts `bytes` for `peer`. The last eighth of the limit is reserved for other peers.
+    /// Counts `bytes` for `peer`. One peer may use at most seven eighths of the limit, so that some memory is left for
+    /// other peers.
     fn add(&self, peer: &Peer, bytes: usize) -> Result<(), NoRoom> {
         let max = self.max();
         if !peer.try_open(bytes, max / 8 * 7) {
@@ -125,8 +126,8 @@ impl NoRoom {
 }
 
 impl Hold {
-    /// Replaces the size of the head with `answer_bytes`. An answer larger than half of the limit counts as half, and
-    /// only one such answer exists at a time.
+    /// Replaces the memory of the request's head with `answer_bytes`. An answer larger than half of the limit counts as
+    /// half of the limit, so only one such answer exists at a time.
     pub(super) fn answer(&mut self, answer_bytes: usize) -> Result<(), NoRoom> {
         #[cfg(feature = "planted-bugs")]
         if self.room.forgets_answers.load(Ordering::Relaxed) {

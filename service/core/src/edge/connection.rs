@@ -1,7 +1,7 @@
 //! Serves one connection: handshake, HTTP/1.1 or HTTP/2, and its end in each phase of the process.
 //!
-//! A connection that must make room for another finishes its calls and closes. An open call holds memory until its
-//! answer is sent (`call_memory`, `owed`).
+//! A connection that must make room for a new connection finishes its calls and closes. An open call holds memory until
+//! its answer is sent (`call_memory`, `owed`).
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -35,31 +35,32 @@ use super::watched::Watched;
 use super::way::{Answer, Handler};
 use crate::logs::Throttle;
 
-/// Time limit of a TLS handshake. kube-apiserver stops after 10 s, so a slower client is another program.
+/// Time limit of a TLS handshake. kube-apiserver gives up after 10 s, so a slower client is another program.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// Idle time after which hyper closes a connection. kube-apiserver keeps idle connections for 90 s; if the service
 /// closed earlier, kube-apiserver would write into a closed connection.
 const IDLE_MAX: Duration = Duration::from_mins(2);
-/// Largest read buffer of an HTTP/1.1 connection. hyper would let it grow to 400 KiB with large bodies. The review of a
-/// Pod with a few containers fits, and so does the head, which has less than 2 KiB in kube-apiserver.
+/// Largest read buffer of an HTTP/1.1 connection. hyper would let the buffer grow to 400 KiB with large bodies. The
+/// review of a Pod with a few containers fits into the buffer, and so does a head by kube-apiserver, which has less
+/// than 2 KiB.
 const HTTP1_BUFFER_BYTES: usize = 32 << 10;
-/// Most streams of one HTTP/2 connection; kube-apiserver uses the same limit.
+/// Maximum number of streams of one HTTP/2 connection; kube-apiserver uses the same limit.
 const HTTP2_STREAMS_MAX: u32 = 250;
 /// Flow-control window of a stream. An ordinary review fits without a window update.
 const HTTP2_WINDOW_BYTES: u32 = 256 << 10;
-/// Most bytes of a head as HTTP/2 counts them (RFC 9113, section 10.5.1); kube-apiserver's has less than 2 KiB. hyper
-/// answers a longer head with 431, and ends the connection at four times as much, decoded or not.
+/// Maximum number of bytes of a request's head as HTTP/2 counts them (RFC 9113, section 10.5.1); kube-apiserver's heads
+/// have less than 2 KiB. hyper answers a longer head with 431, and ends the connection if a head has four times as many
+/// bytes, decoded or not.
 const HTTP2_HEAD_BYTES: u32 = 8 << 10;
 const HTTP2_HEAD_BYTES_MOST: usize = 4 * HTTP2_HEAD_BYTES as usize;
 /// The size of the HPACK table for a client's heads. h2 stores each value as a part of its receive buffer, so a table
 /// of 4 KiB could keep 2 MiB. Without a table, a head is some 300 bytes longer.
 const HTTP2_TABLE_BYTES: u32 = 0;
-/// A PING is sent after this time without a frame; its answer must come within the same time.
+/// After this time without a frame, the service sends a PING. The answer to the PING must come within the same time.
 const HTTP2_PING: Duration = Duration::from_secs(30);
-/// Time in which a connection without calls must close if it has to make room.
+/// Time in which a connection without calls must close if it has to make room for a new connection.
 const GOODBYE_MAX: Duration = Duration::from_secs(1);
 
-/// State that all connections of a listener share.
 pub(super) struct Shared {
     pub handler: Handler,
     pub tls: Option<Arc<ServerTls>>,
@@ -69,15 +70,13 @@ pub(super) struct Shared {
     pub throttle: Throttle,
 }
 
-/// Why the service ends a connection.
 enum End {
-    /// The process stops; open calls are answered.
+    /// The process stops; open calls still get their answers.
     Phase,
     /// The connection closes so that another one can be accepted.
     GivenUp,
 }
 
-/// Serves one connection to its end.
 pub(super) async fn serve(tcp: TcpStream, address: IpAddr, slot: Slot, shared: &Shared, phase: watch::Receiver<Phase>) {
     let Some(tls) = &shared.tls else {
         slot.established();
@@ -150,7 +149,7 @@ fn handshake_failed(shared: &Shared, address: IpAddr, error: &std::io::Error) {
     }
 }
 
-/// Counts and logs a refused client.
+/// Counts and logs a client whose certificate was refused.
 fn client_refused(shared: &Shared, address: IpAddr, reason: Refusal, error: &str) {
     shared.metrics.client_refused(reason);
     if let Some(left_out) = shared.throttle.admit() {
@@ -181,7 +180,7 @@ impl Caller {
         Self { handler: Arc::clone(&shared.handler), peer, calls: slot.calls(), standing, metrics }
     }
 
-    /// Starts a call if the memory limit allows another one.
+    /// Starts a call if the memory limit allows another call.
     fn call(&self, request: Request<Incoming>) -> Result<AnswerOf, NoRoom> {
         let found = if self.standing.may_open(self.calls.open()) {
             self.metrics.room().hold(&self.peer, head_bytes(&request))
@@ -312,7 +311,8 @@ async fn goaway(mut phase: watch::Receiver<Phase>, slot: &Slot) {
     }
 }
 
-/// Waits for the open calls. If the connection must make room and has no calls, it is cut unless it closes in time.
+/// Waits for the open calls of the connection. If the connection must make room for a new one and has no calls, it is
+/// cut unless it closes in time.
 async fn finish<C>(
     mut connection: Pin<&mut C>,
     end: &End,

@@ -1,7 +1,7 @@
 //! The state of a connection: whether it has sent a complete request, and whether its peer reads answers.
 //!
-//! Time is divided into intervals, called turns. There is no list of answers: each answer stores the turn of its last
-//! progress, and each turn has a count. Only the timer of [`attend`] does more than compute.
+//! Time is divided into intervals, called turns. No list of answers is kept: each answer stores the turn of its last
+//! progress, and each turn has a count of answers. Except for the timer of [`attend`], the code only computes.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -13,17 +13,17 @@ use tokio::time::{Sleep, sleep};
 
 use super::metrics::ListenerMetrics;
 
-/// Most streams of an HTTP/2 connection before its first complete request.
+/// Maximum number of open streams of an HTTP/2 connection before its first complete request.
 const UNPROVEN_STREAMS: u32 = 20;
-/// The connection is closed after this many refused streams without a complete request between them. Go's client opens
-/// fewer before it reads the settings.
+/// A connection is closed after this many refused streams without a complete request between them. Go's client opens
+/// fewer streams before it reads the settings.
 const REFUSED_MAX: u32 = 250;
 /// Length of a turn, the interval in which progress is measured.
 const TURN: Duration = Duration::from_secs(2);
 /// An answer without progress in this many whole turns is late. A stream that hyper can still reset is reset earlier
 /// (see `owed`).
 const TURNS: u32 = 3;
-/// The number of counts: one for the present turn, and one for each turn that an answer may be behind.
+/// The number of counts of answers: one for the present turn, and one for each earlier turn that is not late yet.
 const COUNTS: usize = TURNS as usize + 1;
 
 /// State that the streams of a connection and its socket share.
@@ -34,7 +34,7 @@ pub(super) struct ConnectionState {
     answers: Answers,
     /// The turns that began since the socket last took data; 0 while it takes data.
     blocked: AtomicU32,
-    /// A signal that the connection should end after its calls.
+    /// A signal that the connection should end after its open calls.
     leave: Notify,
     metrics: ListenerMetrics,
 }
@@ -96,13 +96,12 @@ impl ConnectionState {
         open < UNPROVEN_STREAMS || self.has_shown.load(Ordering::Relaxed)
     }
 
-    /// Records a complete request.
+    /// Records that the connection has sent a complete request.
     pub(super) fn show(&self) {
         self.has_shown.store(true, Ordering::Relaxed);
         self.refused.store(0, Ordering::Relaxed);
     }
 
-    /// Records a refused stream.
     pub(super) fn refuse(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
@@ -117,7 +116,7 @@ impl ConnectionState {
         self.leave.notify_one();
     }
 
-    /// Ready when the connection should end.
+    /// Ready when the connection was asked to end.
     pub(super) async fn asked_to_leave(&self) {
         self.leave.notified().await;
         self.cut("greedy");
@@ -158,7 +157,7 @@ impl ConnectionState {
         self.blocked.load(Ordering::Relaxed) > 0 || !self.answers.is_empty()
     }
 
-    /// Starts the next turn; returns whether the peer has read too little for too long.
+    /// Starts the next turn; returns whether the peer has read too little of its answers for too long.
     fn turn(&self) -> bool {
         let blocked = self.blocked.load(Ordering::Relaxed);
         if blocked > 0 {

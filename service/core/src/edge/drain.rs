@@ -1,6 +1,6 @@
 //! The phases of a process: serve, drain, close, stop.
 //!
-//! Every listener and connection follows the phase. A phase never returns to an earlier one.
+//! Every listener and connection acts according to the phase. The process never returns to an earlier phase.
 
 use tokio::sync::watch;
 
@@ -23,7 +23,7 @@ impl Drain {
         Self(watch::Sender::new(Phase::Serving))
     }
 
-    /// Enters `phase`. An earlier phase than the present one is ignored.
+    /// Enters `phase`. If the process is already in a later phase, the call has no effect.
     pub fn enter(&self, phase: Phase) {
         self.0.send_if_modified(|current| {
             let later = phase > *current;

@@ -1,4 +1,4 @@
-//! The metric of certificates' expiry times. Its label has a closed list of values.
+//! The metric of certificates' expiry times, whose label has a closed list of values.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;

@@ -2,11 +2,10 @@
 //! others.
 //!
 //! The library writes only `OpenMetrics`, in which family names lack `_total` and the text ends with `# EOF`.
-//! `promtool` and older scrapers treat both as errors.
+//! `promtool` and older scrapers refuse such names and such an end.
 
 use http::{HeaderMap, header};
 
-/// Media type of `OpenMetrics`.
 pub const OPEN: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// Media type of the older text format.
 pub const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";

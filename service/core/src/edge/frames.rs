@@ -1,7 +1,7 @@
 //! Detects floods of HTTP/2 frames: clients that send far more frames than their requests need.
 //!
-//! The decrypted bytes pass here before hyper reads them. The code finds the end of each request and does no I/O. hyper
-//! itself limits streams, empty DATA frames and the frames of a head.
+//! The decrypted bytes pass through this code before hyper reads them. The code also finds the end of each request, and
+//! does no I/O. hyper itself limits streams, empty DATA frames and the frames of a head.
 
 use tokio::time::Instant;
 
@@ -9,7 +9,7 @@ use super::table::Table;
 
 /// Bytes of the connection preface (RFC 9113, section 3.4).
 const PREFACE_BYTES: usize = 24;
-/// Bytes of a frame's head: length, type, flags, stream.
+/// Number of bytes of a frame's head: length, type, flags, stream.
 const HEAD_BYTES: usize = 9;
 
 const DATA: u8 = 0;
@@ -24,35 +24,35 @@ const WITH_PRIORITY: u8 = 0x20;
 /// Bytes of the priority in a HEADERS frame (RFC 9113, section 6.2).
 const PRIORITY_BYTES: usize = 5;
 
-/// Frames outside requests that a client may send at once: four per stream. A client that cancels all its calls sends a
-/// reset and a PING for each.
+/// Number of frames outside requests that a client may send at once: four per stream. A client that cancels all its
+/// calls sends a reset and a PING for each call.
 const ALLOWANCE: u32 = 1000;
-/// Frames outside requests that each complete request allows in addition, for window updates and its end.
+/// Number of frames outside requests that each complete request allows in addition, for window updates and the end of
+/// the stream.
 const PER_REQUEST: u32 = 8;
-/// Frames outside requests that each second allows in addition, for PINGs of an idle connection.
+/// Number of frames outside requests that each second allows in addition, for PINGs of an idle connection.
 const PER_SECOND: u32 = 10;
-/// After this many bytes to the client, one more frame outside requests is allowed. Go's client updates two windows for
-/// each 4 KiB that it reads.
+/// For each such number of bytes that the service sends to the client, one more frame outside requests is allowed. Go's
+/// client updates two windows for each 4 KiB that it reads.
 const SENT_BYTES: usize = 1 << 10;
 /// A SETTINGS frame counts as this many frames, because its settings are applied to all streams.
 const SETTINGS_COST: u32 = 50;
 /// After this many heads with entries for HPACK's table, the connection gets a GOAWAY. A client may open as many
-/// streams before its first complete request, without knowing that the table has no room.
+/// streams before its first complete request, when it does not know yet that the table has no room.
 const KEPT_HEADS: u32 = 20;
 /// After this many heads with entries for HPACK's table, the connection is ended, because it continued after the
 /// GOAWAY.
 const KEPT_HEADS_MAX: u32 = 2 * KEPT_HEADS;
-/// Each such number of bytes in a frame outside requests counts as one more frame.
+/// A frame outside requests counts as one more frame for each such number of its bytes.
 const COST_BYTES: usize = 256;
 
-/// A reader of the frames of one connection.
 #[derive(Debug)]
 pub(super) struct Frames {
-    /// Most bytes of a request's encoded head.
+    /// Maximum number of bytes of a request's encoded head.
     head_max: usize,
-    /// Bytes to skip: the preface or the rest of a payload.
+    /// Number of bytes to skip: those of the connection preface or of the rest of a payload.
     skip: usize,
-    /// Bytes around the header block in a payload: padding and priority.
+    /// Number of bytes around the header block in a payload: padding and priority.
     beside: Beside,
     table: Table,
     kept_heads: u32,
@@ -62,12 +62,11 @@ pub(super) struct Frames {
     /// Bytes of the request's header block so far.
     block_bytes: usize,
     allowance: u32,
-    /// The time at which the allowance was last renewed.
+    /// The time at which the allowance of frames was last renewed.
     paid: Option<Instant>,
     sent_bytes: usize,
 }
 
-/// The position of a header block fragment in a payload.
 #[derive(Debug, Clone, Copy, Default)]
 struct Beside {
     /// The payload has a header block fragment.
@@ -83,7 +82,6 @@ struct Beside {
 /// The result of reading some bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// A request became complete.
     pub is_whole: bool,
     /// The client stores too many values in HPACK's table, so the connection should get a GOAWAY.
     pub is_greedy: bool,
@@ -91,12 +89,12 @@ pub(super) struct Seen {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Flood {
-    /// Too many frames outside requests.
+    /// The client sends too many frames outside requests.
     #[error("too many HTTP/2 frames without a request")]
     Frames,
     #[error("the head of an HTTP/2 request is too long")]
     Head,
-    /// Too many heads whose values are kept in HPACK's table.
+    /// The client sends too many heads whose values are kept in HPACK's table.
     #[error("the client fills HPACK's table, which has no room")]
     Table,
 }
@@ -119,7 +117,8 @@ impl Frames {
         }
     }
 
-    /// Reads further bytes; returns the findings. The clock is read only after frames outside requests.
+    /// Reads further bytes; returns whether a request is complete and whether the client stores too many values. The
+    /// clock is read only after frames outside requests.
     pub(super) fn read(&mut self, mut bytes: &[u8], now: impl FnOnce() -> Instant) -> Result<Seen, Flood> {
         let (mut cost, mut is_whole) = (0_u32, false);
         loop {

@@ -1,4 +1,4 @@
-//! The entry point of the fuzz target `http2` in `service/fuzz`: a complete connection, to which the input is sent.
+//! The entry point of the fuzz target `http2` in `service/fuzz`, which sends the input to a complete HTTP/2 connection.
 //!
 //! The clock advances only when every task waits, so an input that reaches a time limit takes no real time.
 
@@ -22,7 +22,7 @@ use crate::logs::Throttle;
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Bytes of each answer: larger than the windows of some clients, and smaller than the socket's buffer.
 const ANSWER_BYTES: usize = 24 << 10;
-/// A time far longer than any time limit.
+/// A time far longer than any time limit of a connection.
 const ENDED: Duration = Duration::from_mins(10);
 
 /// Plays an HTTP/2 client. The first byte of the input says whether the client reads and how it divides its writes; the

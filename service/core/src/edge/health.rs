@@ -1,6 +1,7 @@
 //! The endpoints `/livez`, `/readyz`, `/metrics`, `/debug/watch` and `/debug/watch/objects`, over plain HTTP.
 //!
-//! This module only writes the answers; their content comes from the probes of the process. No answer is a constant.
+//! This module only writes the answers; their content comes from the probes of the process. No answer is constant: each
+//! depends on probes.
 
 use std::sync::Arc;
 
@@ -16,7 +17,6 @@ use super::exposition;
 
 /// A component of the process that reports its health.
 pub trait Probe: Send + Sync {
-    /// The name of the component in answers.
     fn name(&self) -> &str;
     /// Why the process should be restarted; `None` if it is healthy.
     fn dead(&self) -> Option<String> {
@@ -117,7 +117,7 @@ impl Health {
     }
 }
 
-/// Whether the request asks for a line per check, as kube-apiserver's own endpoints offer.
+/// Whether the request asks for one line per check (`?verbose`), as for kube-apiserver's own endpoints.
 fn verbose<B>(request: &Request<B>) -> bool {
     let pairs = request.uri().query().unwrap_or_default().split('&');
     pairs.map(|pair| pair.split('=').next().unwrap_or_default()).any(|name| name == "verbose")

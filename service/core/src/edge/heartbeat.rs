@@ -1,6 +1,6 @@
 //! Heartbeats: they show that a loop still runs, and that the runtime runs tasks.
 //!
-//! A heartbeat that is not renewed expires; nothing reports health by a constant.
+//! A heartbeat that is not renewed expires, so a loop that hangs is noticed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::health::Probe;
 
-/// Interval of the runtime's heartbeat.
 const BEAT: Duration = Duration::from_secs(1);
 /// A loop renews its heartbeat each second. After this time without renewal it counts as stuck; kubelet asks every 10
 /// s.
 const STUCK_AFTER: Duration = Duration::from_secs(10);
-/// After failing for this long, the process reports that it is not ready.
+/// If a loop's work fails for this long, the process reports that it is not ready.
 const FAILING_MAX: Duration = Duration::from_secs(5);
-/// After failing for this long, the process reports that it needs a restart, because it does not recover by itself.
+/// If a loop's work fails for this long, the process reports that it needs a restart, because it does not recover by
+/// itself.
 const FAILING_DEAD: Duration = Duration::from_mins(1);
-/// A failure that does not repeat within this time is forgotten.
+/// A failure of a loop's work that does not repeat within this time is forgotten.
 const FORGET_AFTER: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]

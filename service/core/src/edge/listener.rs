@@ -1,7 +1,7 @@
 //! One listener: it accepts connections, limits their number, and ends in order.
 //!
-//! A listener owns its connections in a set of limited size, which ends with the listener. `connection` speaks the
-//! protocols; `slots` chooses the connection to close if there are too many.
+//! A listener owns its connections in a set of limited size, which ends with the listener. The module `connection`
+//! speaks the protocols; `slots` chooses the connection to close if there are too many.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -24,14 +24,14 @@ use super::tls::ServerTls;
 use super::way::Handler;
 use crate::logs::Throttle;
 
-/// Most connections of a listener without its own configuration, such as the health listener.
+/// Maximum number of connections of a listener without its own configuration, such as the health listener.
 const CONNECTIONS: usize = 256;
-/// During the drain, the listener accepts connections until none has come for this long: clients learn late that an
-/// endpoint ends.
+/// During the drain, the listener accepts connections until no new connection has come for this long, because clients
+/// learn late that an endpoint is removed.
 const LAME_DUCK_MIN: Duration = Duration::from_secs(3);
 /// Pause after a failed accept; the usual cause is a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Interval of the loop's heartbeat without connections.
+/// Interval at which the accept loop renews its heartbeat while no connection comes.
 const BEAT: Duration = Duration::from_secs(1);
 
 pub enum Protocols {
@@ -82,7 +82,7 @@ impl Listener {
         self
     }
 
-    /// Makes connections during the drain not prolong it: for clients that know the address and always connect again.
+    /// Makes new connections not prolong the drain: for clients that know the address and always connect again.
     #[must_use]
     pub fn known_to_its_clients(mut self) -> Self {
         self.knocks_prolong = false;
@@ -94,7 +94,6 @@ impl Listener {
         self.tcp.local_addr()
     }
 
-    /// The heartbeat of the accept loop.
     pub fn heartbeat(&self) -> &Arc<Heartbeat> {
         &self.heartbeat
     }
@@ -195,7 +194,7 @@ impl Listener {
     }
 }
 
-/// Decrements the count of open connections on drop, even if the task is cut.
+/// Decrements the count of open connections on drop, even if the connection's task is aborted.
 struct Open(ListenerMetrics);
 
 impl Drop for Open {
@@ -204,7 +203,6 @@ impl Drop for Open {
     }
 }
 
-/// Ready when the listener may end.
 async fn end(mut phase: watch::Receiver<Phase>, lame_duck_ends: Option<Instant>, empty: bool) {
     let closing = phase.wait_for(|phase| *phase >= Phase::Closing);
     match lame_duck_ends {

@@ -81,7 +81,6 @@ impl Metrics {
         &self.room
     }
 
-    /// The counts of the listener `name`.
     pub fn of(&self, listener: &'static str) -> ListenerMetrics {
         let open = self.open.get_or_create(&ByListener { listener }).clone();
         ListenerMetrics { listener, all: self.clone(), open }
@@ -94,7 +93,7 @@ impl Metrics {
 }
 
 impl ListenerMetrics {
-    /// Counts a connection that had to close for another one.
+    /// Counts a connection that had to close for a new connection.
     pub fn given_up(&self, reason: Reason) {
         self.all.given_up.get_or_create(&self.by(reason.name())).inc();
     }
@@ -108,7 +107,6 @@ impl ListenerMetrics {
         self.listener
     }
 
-    /// Counts a refused client certificate.
     pub fn client_refused(&self, reason: Refusal) {
         self.all.clients_refused.get_or_create(&self.by(reason.label())).inc();
     }
@@ -118,12 +116,10 @@ impl ListenerMetrics {
         self.all.handshakes.get_or_create(&self.by(reason)).inc();
     }
 
-    /// The memory limit for open calls.
     pub(super) fn room(&self) -> &Arc<CallMemory> {
         &self.all.room
     }
 
-    /// Counts a call that the memory limit refused.
     pub(super) fn call_refused(&self, reason: NoRoom) {
         self.all.calls_refused.get_or_create(&self.by(reason.name())).inc();
     }

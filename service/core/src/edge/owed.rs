@@ -1,8 +1,8 @@
-//! Bodies of answers, which hold memory of their call until the last byte was sent; streams with unread answers are
-//! reset.
+//! Bodies of answers. A body holds the memory of its call until the last byte was sent. Streams whose answers are not
+//! read are reset.
 //!
-//! hyper passes an answer to its protocol as one piece of data. The piece holds the memory of its call and frees it on
-//! drop: after it was written, or with its stream or connection.
+//! hyper handles an answer as one piece of data. The piece holds the memory of its call until hyper drops the piece:
+//! after it was written, or with its stream or connection.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -24,11 +24,11 @@ use super::slots::Call;
 
 /// A stream is reset if its answer waits this long for the client's window.
 const UNREAD_MAX: Duration = Duration::from_secs(5);
-/// An answer has made progress if this many bytes of it were taken.
+/// An answer makes progress each time that hyper has written this many of its bytes.
 const MOVED_BYTES: usize = 16 << 10;
 
 thread_local! {
-    /// Whether hyper was given an answer while the current stream was polled.
+    /// Whether hyper got the body of an answer while the current stream was polled.
     static IS_GIVEN: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -40,14 +40,13 @@ pub(super) struct Debt {
     _call: Call,
 }
 
-/// The body of an answer.
 #[derive(Debug)]
 pub(super) struct Owed {
     body: Full<Bytes>,
     debt: Option<Debt>,
 }
 
-/// The bytes of an answer that were not taken yet.
+/// The bytes of an answer that hyper has not written yet.
 #[derive(Debug)]
 pub(super) struct Piece {
     bytes: Bytes,
@@ -141,7 +140,6 @@ impl Drop for Piece {
     }
 }
 
-/// Runs the streams of an HTTP/2 connection.
 #[derive(Debug, Clone)]
 pub(super) struct Streams(pub Arc<ConnectionState>);
 
@@ -155,7 +153,8 @@ where
 }
 
 pin_project! {
-    /// A stream that lives until its answer is taken. If it is dropped earlier, hyper resets the stream.
+    /// A stream that lives until the client's window has let the whole answer through. If the stream is dropped
+    /// earlier, hyper resets it.
     struct Taken<F> {
         #[pin]
         stream: F,

@@ -1,8 +1,8 @@
-//! The callers of a listener, with memory and calls of each.
+//! The callers (peers) of a listener, with the memory and the number of calls of each caller.
 //!
-//! Each network address and each name in a client certificate has an account. A caller counts on both its accounts. So
-//! neither many addresses with one certificate nor many certificates at one address get more than one share. An account
-//! exists while its peer has a connection.
+//! Each network address and each name in a client certificate has an account. Each call counts on the account of the
+//! caller's address and on that of its name. So neither many addresses with one certificate nor many certificates at
+//! one address get more than one caller may use. An account exists while its peer has a connection.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -13,7 +13,8 @@ use parking_lot::Mutex;
 
 use super::tls::ClientCertificate;
 
-/// The number of accounts at which those without connections are removed. Later removals follow at each doubling.
+/// The number of accounts at which accounts without connections are first removed. Later removals follow at each
+/// doubling of the number.
 const SWEEP_MIN: usize = 64;
 
 /// A network address as a peer. An IPv6 /64 counts as one, because a host usually owns all of it.
@@ -32,7 +33,7 @@ impl From<IpAddr> for Address {
     }
 }
 
-/// A counter. Each call passes the upper limit.
+/// A counter whose upper limit is an argument of each addition.
 #[derive(Debug, Default)]
 pub struct Meter(AtomicUsize);
 
@@ -136,7 +137,6 @@ enum Key {
     Name(Arc<str>),
 }
 
-/// The accounts of all peers of one listener.
 #[derive(Debug, Default)]
 pub struct Accounts(Mutex<Table>);
 

@@ -19,7 +19,8 @@ const REVISION: &str = match option_env!("LONGHAUL_REVISION") {
     None => "unknown",
 };
 
-/// Registers build facts and process metrics. `features` lists additions to the service that were compiled in.
+/// Registers facts about the build and process metrics. `features` lists additions, such as planted bugs, that were
+/// compiled in.
 pub fn register(registry: &mut Registry, features: &'static str) {
     let facts = Info::new(vec![
         ("version", env!("CARGO_PKG_VERSION")),
@@ -54,7 +55,7 @@ impl Collector for ThisProcess {
     }
 }
 
-/// The gauge of heap in use. Soak tests see growth in it earlier than in the resident set.
+/// The gauge of heap memory in use. Soak tests see growth of the heap earlier than growth of the resident set.
 #[derive(Debug)]
 struct ThisHeap;
 

@@ -1,8 +1,8 @@
 //! Slots for the connections of one listener, and the choice of the connection to close if all slots are taken.
 //!
 //! A new connection always gets a slot while some connection is idle. Connections that never sent a call close first;
-//! then the longest idle one of the peer with most connections. The code does no I/O; it only signals the chosen
-//! connection.
+//! then the longest idle connection of the peer with most connections. The code does no I/O; it only signals the chosen
+//! connection to close.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -17,23 +17,24 @@ use tokio_util::sync::CancellationToken;
 
 use super::peer::Address;
 
-/// A handshake or a connection without a call is never closed for another one below this age: it may belong to an
-/// honest client.
+/// A younger connection that is in its handshake or has sent no call is never closed for a new connection, because it
+/// may belong to an honest client.
 const YOUNG: Duration = Duration::from_secs(1);
-/// Most connections that were told to close and are still open. At this number, new connections are refused.
+/// Maximum number of connections that were told to close and are still open. At this number, new connections are
+/// refused.
 const LEAVING_MAX: usize = 64;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Most connections of all network addresses together.
+    /// Maximum number of connections of all network addresses together.
     pub connections: usize,
-    /// Most connections of one network address.
+    /// Maximum number of connections of one network address.
     pub connections_per_peer: usize,
-    /// Most connections of one network address that are still in the TLS handshake.
+    /// Maximum number of connections of one network address that are still in the TLS handshake.
     pub handshakes_per_peer: usize,
 }
 
-/// Why a new connection was refused or an older one was closed. The names are label values.
+/// Why a new connection was refused or an older connection was closed. The names are label values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     Full,
@@ -82,8 +83,8 @@ struct State {
     /// Cancelled at the first call.
     called: CancellationToken,
     calls: AtomicU32,
-    /// Start of the present state, handshake or idle, in nanoseconds since the listener started. With milliseconds,
-    /// several connections could have equal times, and the choice of the oldest would be arbitrary.
+    /// Start of the connection's present state, handshake or idle, in nanoseconds since the listener started. With
+    /// milliseconds, several connections could have equal times, and the choice of the oldest would be arbitrary.
     since_ns: AtomicU64,
     given_up: CancellationToken,
 }
@@ -96,7 +97,6 @@ pub struct Slot {
     state: Arc<State>,
 }
 
-/// An open call on a connection.
 #[derive(Debug)]
 pub struct Call {
     slots: Arc<Slots>,
@@ -108,7 +108,8 @@ impl Slots {
         Arc::new(Self { limits, born: Instant::now(), table: Mutex::default() })
     }
 
-    /// A slot for a connection from `address`. If another connection must close for it, the second value is the reason.
+    /// A slot for a connection from `address`. If another connection must close for the new one, the second value is
+    /// the reason.
     pub fn admit(self: &Arc<Self>, address: IpAddr) -> Result<(Slot, Option<Reason>), Reason> {
         let address = Address::from(address);
         let mut table = self.table.lock();
@@ -154,7 +155,8 @@ impl Slots {
         table.open.len() - table.leaving
     }
 
-    /// The connection to close. The search visits all connections, but runs only if no slot is free.
+    /// Chooses the connection to close for a new connection. The search visits all connections, but runs only if no
+    /// slot is free.
     fn victim(&self, table: &Table, newcomer: Address, reason: Reason) -> Option<Arc<State>> {
         let now_ns = self.now_ns();
         let is_young = |since_ns: u64| u128::from(now_ns.saturating_sub(since_ns)) < YOUNG.as_nanos();
@@ -204,7 +206,7 @@ impl Table {
 }
 
 impl Slot {
-    /// Records the end of the handshake: the connection is idle until its first call.
+    /// Records the end of the TLS handshake. The connection then is idle until its first call.
     pub fn established(&self) {
         let mut table = self.slots.table.lock();
         if self.state.handshaking.swap(false, Ordering::Relaxed)
@@ -217,7 +219,6 @@ impl Slot {
         self.state.since_ns.store(self.slots.now_ns(), Ordering::Relaxed);
     }
 
-    /// The counter of this connection's calls.
     pub fn calls(&self) -> Calls {
         Calls { slots: Arc::clone(&self.slots), state: Arc::clone(&self.state) }
     }
@@ -232,7 +233,7 @@ impl Slot {
         self.state.called.cancelled().await;
     }
 
-    /// Ready when this connection should close for another one.
+    /// Ready when this connection should close for a new connection.
     pub async fn given_up(&self) {
         self.state.given_up.cancelled().await;
     }
@@ -258,7 +259,6 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// The number of open calls.
     pub fn open(&self) -> u32 {
         self.state.calls.load(Ordering::Relaxed)
     }

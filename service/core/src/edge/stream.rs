@@ -1,5 +1,5 @@
-//! TLS over a socket, through the unbuffered interface of rustls. One system call reads a whole review. A review is
-//! copied no more often than necessary and never waits in a small buffer that has to grow (decision 022).
+//! TLS over a socket, through the unbuffered interface of rustls. So one system call reads a whole review. A review is
+//! copied as rarely as possible and never waits in a small buffer that has to grow (decision 022).
 //!
 //! This module owns three kinds of bytes: incomplete received records, decrypted bytes that nobody has read yet, and
 //! encrypted bytes that the kernel has not taken. An idle connection has none of them: reads use memory that all
@@ -20,13 +20,15 @@ use rustls_pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// Most bytes of an incomplete message. rustls accepts no longer message in a handshake.
+/// Maximum number of bytes of an incomplete TLS message. rustls accepts no longer message in a handshake.
 const PARTIAL_BYTES_MAX: usize = 64 << 10;
-/// Most bytes of one read, and of decrypted bytes that wait: two records, as much as hyper reads at once.
+/// Maximum number of bytes of one read, and of decrypted bytes that wait for hyper: two TLS records, as much as hyper
+/// reads at once.
 const READ_BYTES: usize = 32 << 10;
-/// Most plain bytes of a record (RFC 8446, section 5.1).
+/// Maximum number of plain bytes of a TLS record (RFC 8446, section 5.1).
 const RECORD_BYTES: usize = 16 << 10;
-/// Bytes of a record without its plain bytes, in any TLS version, and of a TLS message before it.
+/// Maximum number of bytes that a TLS record adds to its plain bytes, in any TLS version, with a TLS message before the
+/// record.
 const RECORD_OVERHEAD_BYTES: usize = 256;
 /// If this many bytes to a peer are unsent, nothing more is read from the peer.
 const UNSENT_BYTES_MAX: usize = 64 << 10;
@@ -44,12 +46,12 @@ pub(super) struct TlsStream {
     partial: Vec<u8>,
     plain: Pending,
     unsent: Pending,
-    /// Whether the peer has closed its side.
+    /// Whether the peer has closed its direction of the connection.
     has_ended: bool,
     has_said_goodbye: bool,
 }
 
-/// Bytes of which a first part is consumed.
+/// A buffer of bytes whose beginning is already consumed.
 #[derive(Default)]
 struct Pending {
     bytes: Vec<u8>,
@@ -112,7 +114,6 @@ impl TlsStream {
         self.tls.alpn_protocol()
     }
 
-    /// Whether the client resumed an earlier session.
     pub(super) fn is_resumed(&self) -> bool {
         self.tls.handshake_kind() == Some(rustls::HandshakeKind::Resumed)
     }
@@ -150,8 +151,8 @@ impl TlsStream {
         })
     }
 
-    /// Lets rustls process `received`; returns how many bytes rustls consumed. Plain bytes go to `out` and wait if
-    /// `out` is full; encrypted bytes are added to `unsent`.
+    /// Lets rustls process `received`; returns how many bytes rustls consumed. Plain bytes go to `out`; if `out` is
+    /// full, they wait in this stream. Encrypted bytes are added to `unsent`.
     fn turn(&mut self, received: &mut [u8], out: &mut ReadBuf<'_>, mut send: Send<'_>) -> io::Result<usize> {
         let mut used = 0;
         loop {
@@ -211,7 +212,6 @@ impl TlsStream {
         let _ = self.tcp.try_write(self.unsent.rest());
     }
 
-    /// Sends the bytes in `unsent`.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.unsent.rest().is_empty() {
             let count = ready!(Pin::new(&mut self.tcp).poll_write(cx, self.unsent.rest()))?;
@@ -223,7 +223,7 @@ impl TlsStream {
         Poll::Ready(Ok(()))
     }
 
-    /// Encrypts data after all earlier data was sent.
+    /// Encrypts the data in `send`, but only after all earlier data was sent.
     fn queue(&mut self, send: Send<'_>) -> io::Result<()> {
         let mut partial = std::mem::take(&mut self.partial);
         let used = self.turn(&mut partial, &mut ReadBuf::new(&mut []), send)?;

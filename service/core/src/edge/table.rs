@@ -1,11 +1,12 @@
-//! Counts the entries that a client's HPACK encoder adds to the table (RFC 7541), by reading the bytes of its heads.
+//! Counts the entries that a client's HPACK encoder adds to the decoder's table (RFC 7541), by reading the bytes of the
+//! client's heads.
 //!
 //! The settings give clients a table of size 0, but h2 empties the table only when the client's encoder announces the
 //! new size. Until then, each stored value keeps the whole receive buffer of 8 to 16 KiB alive. Each frame of a head
-//! may come in another buffer, so frames with stored fields are counted. Texts are skipped and not decoded. The code
-//! does no I/O.
+//! may come in another buffer, so the unit of the count is a frame with stored fields. Texts are skipped and not
+//! decoded. The code does no I/O.
 
-/// Most bits of a string length or index; h2 refuses larger numbers too.
+/// Maximum number of bits of a string length or index in a head; h2 refuses larger numbers too.
 const SHIFT_MAX: u32 = 28;
 
 /// A reader of a connection's heads, byte by byte.
@@ -19,11 +20,10 @@ pub(super) struct Table {
     inserts: bool,
     /// Whether the present field goes into the table.
     will_insert: bool,
-    /// The number that is being read.
     number: Option<Number>,
-    /// How many texts of the field are still to come.
+    /// Number of texts of the present field that are still to come.
     texts: u8,
-    /// How many bytes of the present text are still to come.
+    /// Number of bytes of the present text that are still to come.
     skip: usize,
 }
 
@@ -34,14 +34,13 @@ struct Number {
     shift: u32,
 }
 
-/// What a number means.
+/// The meaning of a number in a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Of {
     /// The table index of a whole field.
     Field,
     /// The table index of a name. A value follows; if the index is 0, the name follows first.
     Name,
-    /// The new size of the table.
     Size,
     Text,
 }
@@ -62,8 +61,8 @@ impl Table {
         }
     }
 
-    /// Ends a frame of the head; returns how many frames have values in the table. A field that is divided counts in
-    /// the frame that completes it, because h2 decodes it from the buffer of that frame.
+    /// Ends a frame of the head; returns how many frames have values in the table. A field that is divided among frames
+    /// counts in the frame that completes the field, because h2 decodes it from the buffer of that frame.
     pub(super) fn frame_end(&mut self) -> u32 {
         self.heads += u32::from(std::mem::take(&mut self.inserts) && !self.is_closed);
         self.heads
@@ -169,7 +168,7 @@ mod tests {
         assert_eq!(heads(&mut table, &plain), 2);
     }
 
-    /// The results do not depend on how the bytes are divided.
+    /// The count does not depend on how the bytes of a head are divided into reads.
     #[test]
     fn pieces_make_no_difference() {
         let head = [field(0x00, 200), field(0x40, 130), vec![0x82], field(0x00, 126)].concat();
@@ -220,7 +219,7 @@ mod tests {
         assert_eq!(heads(&mut table, &[&[0x3f, 0xe1, 0x1f][..], &field(0x40, 5)].concat()), 1, "4096 again");
     }
 
-    /// An invalid head costs neither memory nor time here; h2 refuses it.
+    /// An invalid head makes this reader use neither memory nor time; h2 refuses the head.
     #[test]
     fn nonsense_ends_with_its_head() {
         let mut table = Table::default();

@@ -1,8 +1,8 @@
 //! Server TLS: certificate, key, client authorities and revocation lists. A running process reloads changed files.
 //!
-//! A change is applied only if all files load and belong together; otherwise the former settings stay. New settings
-//! accept no former sessions, so that no client avoids the check against a removed authority by resumption. Open
-//! connections stay: a server can ask [`ClientCertificate`] before each call whether its client would still be
+//! A changed file takes effect only if all files load and belong together; otherwise the former settings stay. New
+//! settings accept no former sessions, so that no client avoids the check against a removed authority by resumption.
+//! Open connections stay: a server can ask [`ClientCertificate`] before each call whether its client would still be
 //! accepted.
 
 mod client;
@@ -37,7 +37,6 @@ const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
 pub enum CertificateError {
     #[error("{}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
-    /// The content of a file is not valid.
     #[error("{}: {source}", path.display())]
     Content { path: PathBuf, source: TlsError },
     /// Key and certificate do not belong together.
@@ -65,14 +64,14 @@ impl CertificateError {
     }
 }
 
-/// The files of a TLS listener, and its rules for clients.
+/// The files of a TLS listener, and the listener's rules for clients.
 #[derive(Debug, Clone, Default)]
 pub struct Files {
-    /// PEM file with the certificate chain, leaf first.
+    /// PEM file with the server's certificate chain, leaf first.
     pub certificate: PathBuf,
-    /// PEM file of the certificate's key.
+    /// PEM file of the key of the server's certificate.
     pub key: PathBuf,
-    /// A certificate from elsewhere in this process. If it is set, `certificate` and `key` are not read.
+    /// A certificate from another module of this process. If it is set, `certificate` and `key` are not read.
     pub handed: Option<Arc<Handed>>,
     /// PEM files with the authorities of client certificates. If the list is not empty, every client needs a
     /// certificate.
@@ -81,11 +80,9 @@ pub struct Files {
     pub client_names: Vec<String>,
     /// PEM files of lists of revoked certificates.
     pub revoked: Vec<PathBuf>,
-    /// Additional rules of a strict listener.
     pub rules: Rules,
 }
 
-/// Additional rules of a strict listener.
 #[derive(Debug, Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a demand of its own")]
 pub struct Rules {
@@ -112,7 +109,6 @@ pub struct Labels {
     pub server: &'static str,
     /// Label of the client authorities.
     pub client_ca: &'static str,
-    /// Label of the client authorities' revocation lists.
     pub revoked: &'static str,
 }
 
@@ -121,7 +117,7 @@ pub struct Labels {
 pub struct ServerTls {
     files: Files,
     labels: Labels,
-    /// Changes with `current`, so that a reader without the lock sees that nothing is new.
+    /// A number that changes with `current`. A reader without the lock sees from it whether the settings are new.
     generation: AtomicU64,
     current: RwLock<Current>,
     metrics: Certificates,
@@ -131,13 +127,13 @@ pub struct ServerTls {
 struct Current {
     loaded: Loaded,
     config: Arc<ServerConfig>,
-    /// `None` if clients need no certificate.
+    /// The verifier of client certificates; `None` if clients need no certificate.
     verifier: Option<Arc<dyn ClientCertVerifier>>,
     /// The earliest expiry of a revocation list.
     lists_end: Option<SystemTime>,
 }
 
-/// The content of the files, which shows a change.
+/// The content of the TLS files, which is compared to notice a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Loaded {
     chain: Vec<CertificateDer<'static>>,

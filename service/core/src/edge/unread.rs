@@ -7,10 +7,10 @@ use http_body::Body;
 use http_body_util::BodyExt as _;
 use tokio::time::timeout;
 
-/// Most bytes that are read and dropped. It is the default limit of a review, so that the sender of a large one still
-/// gets its answer.
+/// Maximum number of bytes that are read and dropped: the default size limit of a review, so that the sender of a large
+/// review still gets the answer.
 const BYTES_MAX: usize = 8 << 20;
-/// Most time for reading the rest.
+/// Longest time for reading the rest of a body.
 const SPAN_MAX: Duration = Duration::from_secs(1);
 
 /// Reads the rest of a refused call's body within small limits and keeps none of it. Closing a socket with unread bytes

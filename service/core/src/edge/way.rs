@@ -1,6 +1,6 @@
 //! The steps of a call through a listener, for every role.
 //!
-//! Each role implements the steps as [`Calls`]; [`serve`] runs them in a fixed order.
+//! Each role implements the steps of its calls as [`Calls`]; [`serve`] runs the steps in a fixed order.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -31,18 +31,16 @@ impl<E: Into<Box<dyn std::error::Error + Send + Sync>> + std::fmt::Display + Sen
 
 /// The steps of a role's calls, which [`serve`] runs.
 pub trait Calls: Send + Sync + Sized + 'static {
-    /// Facts about a call for log lines and metrics.
+    /// Facts about a call, for its log line and metrics.
     type Call: Send + Sync + 'static;
     /// A permit for one call in work; released on drop.
     type Permit<'a>: Send;
     /// The request that the head of a call states.
     type Target<'a>: Send + Sync;
-    /// A body and the memory that it holds.
     type Body<'a>: Send + Sync;
     /// The reason for an answer other than success.
     type Refusal: Send + 'static;
 
-    /// The gauge of calls in work.
     fn in_flight(&self) -> &Gauge;
 
     fn call(&self, head: &Head, peer: Arc<Peer>) -> Self::Call;
@@ -53,7 +51,7 @@ pub trait Calls: Send + Sync + Sized + 'static {
     /// Reads the request from the head and checks the rights of the caller.
     fn target<'a>(&self, call: &mut Self::Call, head: &'a Head) -> Result<Self::Target<'a>, Self::Refusal>;
 
-    /// Takes a permit for the call. If there is none, the call is refused as overload.
+    /// Takes a permit for the call. Without a free permit, the call is refused as overload.
     fn enter<'a>(&'a self, call: &'a Self::Call) -> Result<Self::Permit<'a>, Self::Refusal>;
 
     fn read<'a, B: Body<Data = Bytes, Error: Broken> + Send + Unpin>(
@@ -77,7 +75,7 @@ pub trait Calls: Send + Sync + Sized + 'static {
 
     fn status(refusal: &Self::Refusal) -> StatusCode;
 
-    /// The last step: makes, counts and logs the answer.
+    /// The last step: makes the answer to the call, counts it and logs it.
     fn ended(&self, call: Self::Call, result: Result<Answer, Self::Refusal>, took: Duration) -> Answer;
 }
 

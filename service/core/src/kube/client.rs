@@ -1,7 +1,7 @@
 //! Requests to the API server: pages of lists, watches and writes.
 //!
-//! This module owns the time limit and the size limit of each request. It does not retry: callers decide when and how
-//! often.
+//! This module owns the time limit and the size limit of each request. No request is repeated: callers decide about
+//! repetitions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,27 +18,26 @@ use crate::wire::{self, Limits, Protocol, Stream};
 
 /// Objects in a page of a list, as many as client-go requests.
 pub const LIST_PAGE: u32 = 500;
-/// Largest page that is read as a whole: five hundred objects of 64 KiB.
+/// Largest page of a list that is read as a whole, in bytes: five hundred objects of 64 KiB.
 const PAGE_BYTES_MAX: usize = 32 << 20;
-/// Most bytes of a Status that answers a request for a list.
+/// Maximum number of bytes of a Status object in the answer to a list request.
 const REFUSED_BYTES_MAX: usize = 64 << 10;
-/// Most bytes of the answer to any other request.
+/// Maximum number of bytes of the answer to a request other than a list or watch.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
-/// Time limit of a page. kube-apiserver gives a request 60 s.
+/// Time limit for a page of a list. kube-apiserver gives a request 60 s.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time limit of a write. A retry costs less than further waiting.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time limit until a watch is accepted. A working server accepts it at once; a hanging one must not block the service.
 const WATCH_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// Media types for the metadata of objects. A server without support for that form sends whole objects.
+/// Media types for the metadata of objects. A server that does not support these media types sends whole objects.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json";
-/// Most characters of a server's error message: enough to act on.
+/// Maximum number of characters that are kept of a server's error message.
 const MESSAGE_CHARS_MAX: usize = 300;
-/// Most writes and lists at one time: one for each worker, and some more.
+/// Maximum number of writes and lists at one time: one for each worker of the reconciler, and some more.
 const LIMITS: Limits = Limits { open_max: 64, idle_max: 16 };
 
-/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -49,12 +48,11 @@ pub enum Error {
         status: StatusCode,
         /// Seconds after which the server allows a retry.
         retry_after_s: Option<u64>,
-        /// The message of the Status object.
         message: Option<String>,
-        /// Whether the server says that it has not reached the requested version.
+        /// Whether the server says that it has not reached the requested resource version.
         ahead: bool,
     },
-    /// The path or header could not be built.
+    /// The path or a header of the request could not be built.
     #[error("request: {0}")]
     Request(#[from] http::Error),
 }
@@ -68,7 +66,7 @@ impl Error {
         }
     }
 
-    /// Whether the server says that it has not reached the requested version.
+    /// Whether the server says that it has not reached the requested resource version.
     pub fn is_ahead(&self) -> bool {
         matches!(self, Self::Status { ahead: true, .. })
     }
@@ -85,13 +83,11 @@ impl Error {
 /// A kind of write, with the media type of its body.
 #[derive(Debug, Clone, Copy)]
 pub enum Write {
-    /// POST of JSON.
     Create,
     /// PATCH with a JSON merge patch (RFC 7386).
     Merge,
     /// PATCH with a strategic merge patch, which merges lists of containers by name.
     Strategic,
-    /// PUT of JSON.
     Replace,
     Delete,
 }
@@ -115,8 +111,8 @@ impl Client {
         Self { transport, link: RwLock::new(Arc::new(Link::new(cluster, transport))) }
     }
 
-    /// Checks the files with address, trust and credentials again and again, until dropped. The first request after a
-    /// change opens a new connection. Open streams continue.
+    /// Checks the files with the server's address, authorities and credentials again and again, until dropped. The
+    /// first request after a change of the files opens a new connection. Open streams continue.
     pub async fn follow_files(self: Arc<Self>) {
         let mut refused = String::new();
         loop {
@@ -145,7 +141,7 @@ impl Client {
         Arc::clone(&self.link.read())
     }
 
-    /// Passes one page of a list to `take` as it arrives, until `take` returns false; `path` contains the query. With
+    /// Passes one page of a list to `take` as it arrives, until `take` returns false; `path` includes the query. With
     /// `metadata`, only the metadata of objects is requested. A page has no size limit: `take` decides how much is
     /// kept.
     pub async fn page(
@@ -187,7 +183,6 @@ impl Client {
         self.read_at_most(path, ANSWER_BYTES_MAX, Instant::now() + WRITE_TIMEOUT).await
     }
 
-    /// Reads a single object by `deadline`.
     pub async fn read_before(&self, path: &str, deadline: Instant) -> Result<Bytes, Error> {
         self.read_at_most(path, ANSWER_BYTES_MAX, deadline).await
     }
@@ -226,8 +221,8 @@ impl Client {
         link.success(response)
     }
 
-    /// Sends a JSON object by server-side apply; `path` contains the query with the field manager. The answer has only
-    /// metadata, because the answer to a large object would be equally large.
+    /// Sends a JSON object by server-side apply; `path` contains the query with the field manager. The answer contains
+    /// only metadata, because a whole object may be as large as the request.
     pub async fn apply(&self, path: &str, object: Bytes, deadline: Instant) -> Result<Bytes, Error> {
         let link = self.link();
         // JSON is YAML, and this is the only media type that every server accepts for it.
@@ -237,13 +232,13 @@ impl Client {
         link.success(response)
     }
 
-    /// Opens a watch; `path` contains the query.
+    /// Opens a watch; `path` includes the query.
     pub async fn watch(&self, path: &str) -> Result<Stream, Error> {
         let link = self.link();
         Self::open(&link, link.request(Method::GET, path, None, Bytes::new())?).await
     }
 
-    /// Opens a watch whose events have only the metadata of each object; `path` contains the query.
+    /// Opens a watch whose events have only the metadata of each object; `path` includes the query.
     pub async fn metadata_watch(&self, path: &str) -> Result<Stream, Error> {
         let link = self.link();
         Self::open(&link, accepting(link.request(Method::GET, path, None, Bytes::new())?, METADATA)).await

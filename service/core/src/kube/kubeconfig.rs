@@ -21,15 +21,12 @@ const POD_FILES: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// How long a token is used before its file is read again. Bound tokens are rotated long before they expire.
 const TOKEN_REREAD: Duration = Duration::from_mins(1);
 
-/// Why no API server could be found.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
     #[error("{}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
-    /// The file is not a kubeconfig.
     #[error("{}: {source}", path.display())]
     Parse { path: PathBuf, source: Box<YamlError> },
-    /// A value is missing or cannot be used.
     #[error("{}: {what}", path.display())]
     Value { path: PathBuf, what: String },
     /// There is neither a kubeconfig, nor does this process run in a Pod.
@@ -40,14 +37,14 @@ pub enum KubeconfigError {
 /// An API server: address, trust and credentials.
 pub struct Cluster {
     pub origin: Origin,
-    /// The path before that of every request, without a trailing slash.
+    /// The path prefix of every request, without a trailing slash.
     pub base_path: String,
     /// The bearer token of this service; may be empty.
     pub token: Token,
     /// The namespace of the Pod in which this process runs.
     pub namespace: Option<String>,
     source: Source,
-    /// SHA-256 of all files that were read, without token files, which are read again separately.
+    /// SHA-256 of all files that were read, without token files, because tokens are read again separately.
     fingerprint: [u8; 32],
 }
 

@@ -41,7 +41,7 @@ impl Status {
         self.details.as_ref().and_then(|details| details.retry_after_seconds)
     }
 
-    /// Whether the server no longer has the requested version (410).
+    /// Whether the server no longer has the requested resource version (410).
     pub fn is_expired(&self) -> bool {
         self.code == 410 || matches!(&*self.reason, "Expired" | "Gone")
     }
@@ -50,8 +50,8 @@ impl Status {
         Some(&*self.message).filter(|text| !text.is_empty())
     }
 
-    /// Whether the server says that it has not reached the requested version. Before version 1.19, only the message
-    /// says so (kubernetes/kubernetes#94315).
+    /// Whether the server says that it has not reached the requested resource version. Before Kubernetes 1.19, only the
+    /// message says so (kubernetes/kubernetes#94315).
     pub fn is_ahead(&self) -> bool {
         let causes = self.details.iter().flat_map(|details| &details.causes);
         causes.into_iter().any(|cause| cause.reason == "ResourceVersionTooLarge")

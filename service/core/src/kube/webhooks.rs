@@ -11,9 +11,10 @@ use serde_json::Value;
 use crate::wire::certificates_from_pem;
 
 const COLLECTION: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
-/// Most bytes of a webhook configuration. The API server allows objects of 1.5 MiB; the service's own has a few KiB.
+/// Maximum number of bytes of a webhook configuration. The API server allows objects of 1.5 MiB; this service's
+/// configuration has a few KiB.
 const CONFIGURATION_BYTES_MAX: usize = 1 << 20;
-/// Most certificates of a `caBundle` that are read.
+/// Maximum number of certificates of a `caBundle` that are read.
 const BUNDLE_MAX: usize = 64;
 
 #[derive(Debug, Default, Deserialize)]
@@ -22,7 +23,6 @@ pub struct Webhooks {
     pub webhooks: Vec<Webhook>,
 }
 
-/// One webhook of a configuration.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Webhook {
@@ -54,7 +54,7 @@ impl Webhooks {
         format!("{COLLECTION}/{name}")
     }
 
-    /// Most bytes of an answer with one configuration.
+    /// Maximum number of bytes of an answer with one webhook configuration.
     pub const fn bytes_max() -> usize {
         CONFIGURATION_BYTES_MAX
     }
@@ -93,8 +93,8 @@ impl Webhook {
         Ok(bundle)
     }
 
-    /// Whether the webhook is called for every created Pod in the selected namespaces. With further conditions, a Pod
-    /// does not show whether the webhook should have been called.
+    /// Whether the webhook is called for every created Pod in the selected namespaces. If the webhook has further
+    /// conditions, a Pod does not show whether the webhook should have been called.
     pub fn asks_about_every_pod(&self) -> bool {
         let no = |selector: &Value| selector.is_null() || selector.as_object().is_some_and(serde_json::Map::is_empty);
         let has = |rule: &Value, key: &str, wanted: &[&str]| {

@@ -1,6 +1,6 @@
 //! The two log formats: RFC 5424 lines and JSON objects.
 //!
-//! This module owns the format, not the choice of fields. The length of a line is limited, whatever its values are.
+//! This module owns the formats; callers choose the fields. The length of a line is limited, whatever its values are.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,7 +16,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::names::{self, Names};
 
-/// Most bytes of one value: enough for an error with its causes.
+/// Maximum number of bytes of one value in a log line: enough for an error with its causes.
 const VALUE_BYTES_MAX: usize = 2048;
 /// The enterprise number for documentation (RFC 5612). This project has no number of its own.
 const ENTERPRISE: &str = "longhaul@32473";
@@ -45,7 +45,6 @@ struct Line<'a> {
     context: Map<String, Value>,
 }
 
-/// Message and fields of an event.
 #[derive(Default)]
 struct Fields {
     message: String,
@@ -154,7 +153,7 @@ fn cut(text: &str) -> String {
     if end == text.len() { text.to_owned() } else { format!("{}…", &text[..end]) }
 }
 
-/// The event's name; `library` for events of libraries.
+/// The name of a log event; `library` for events of libraries.
 fn name(names: Names, event: &Event<'_>) -> &'static str {
     let name = event.metadata().name();
     if names::is_known(names, name) { name } else { names::LIBRARY }
@@ -184,7 +183,6 @@ mod tests {
     use super::*;
     use crate::logs::lines::Lines;
 
-    /// Example names of events.
     const NAMES: Names = &[&[("config.refused", &["error"]), ("audit.write", &["status", "dry_run"])]];
 
     #[derive(Clone, Default)]

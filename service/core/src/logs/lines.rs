@@ -2,7 +2,7 @@
 //!
 //! Any client of an open port can put bytes into a message that move a terminal's cursor or forge a log line. So
 //! control characters are escaped as in JSON, for example `\u001b`. Characters that change the direction of writing are
-//! escaped too, because they make a line show another text than it contains.
+//! escaped too, because with them a line shows another text than it contains.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};

@@ -1,11 +1,11 @@
 //! Names of log events: the list of this crate, and the macro with which other crates declare theirs.
 //!
 //! Every event has a name and a list of field keys. The program combines the lists and passes them to [`super::init`].
-//! A line with any other name is logged as [`LIBRARY`]. `docs/service.md` lists all names.
+//! A line with an unlisted name is logged as [`LIBRARY`]. `docs/service.md` lists all names.
 
 /// The name of an event, and the keys of its fields.
 pub type Name = (&'static str, &'static [&'static str]);
-/// The lists of all crates.
+/// The lists of event names of all crates.
 pub type Names = &'static [&'static [Name]];
 
 /// Declares events: a constant for each, and the list `ALL`.

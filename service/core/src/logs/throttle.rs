@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
-/// Most lines per second over a long time.
+/// Maximum number of lines per second, averaged over a long time.
 const PER_SECOND: u32 = 10;
-/// Most lines at once: all clients of a small installation connect again after a restart.
+/// Maximum number of lines at once: after a restart, all clients of a small installation connect again.
 const BURST: u32 = 100;
 
 /// A limit of ten lines per second, and a hundred lines at once.

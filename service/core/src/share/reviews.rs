@@ -1,8 +1,8 @@
-//! Memory limits for reviews: bodies, and lookups of their images.
+//! Memory limits for the bodies of reviews and for the lookups of their images.
 //!
 //! Memory for a body is reserved as its bytes arrive, not by its announced size, and a body must keep arriving. Large
-//! reviews may use only three quarters of the memory, so that a small review finds some. One peer may use seven
-//! eighths: a peer is an API server, and one of its users must not keep out all others.
+//! reviews may use only three quarters of the memory, so that a small review finds some. One peer may use seven eighths
+//! of the memory, because a peer usually is an API server, whose users must not keep out other peers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,24 +14,25 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::edge::{Meter, Peer};
 
-/// A review with more bytes is a large one. Nearly all have less: an object of 20 KiB with ten images fits.
+/// A review with more bytes is large. Nearly all reviews are smaller, such as that of an object of 20 KiB with ten
+/// images.
 const SMALL_BYTES: usize = 256 << 10;
 /// Memory for one image lookup at a registry: the request, the connection and its read buffer (measured in
 /// `docs/decisions/062`).
 const IMAGE_BYTES: usize = 16 << 10;
 /// Images of one review, and of one namespace, that are looked up at one time; others wait. The number is a quarter of
-/// the default limit of requests to a registry: at 50 ms each, three hundred lookups a second.
+/// the default limit of requests to a registry. With 50 ms per lookup, it allows three hundred lookups a second.
 pub const IMAGES_AT_ONCE: usize = 16;
-/// Memory for a whole announced body is reserved when this fraction (one eighth) has arrived. Reserving all at once
-/// avoids a copy, which needs old and new memory together.
+/// When this fraction of an announced body (one eighth) has arrived, memory for the whole body is reserved. One
+/// reservation avoids a copy, which needs old and new memory together.
 const SHOWN_PART: usize = 8;
-/// The first memory for a body that arrives in several pieces; most reviews fit.
+/// The memory that is first reserved for a body that arrives in several pieces; it is enough for most reviews.
 const FIRST_BYTES: usize = 32 << 10;
 /// In each interval of this length, a body must bring [`PACE_BYTES`] or its end. The interval is long enough for
 /// retries after a lost packet.
 const PACE: Duration = Duration::from_secs(5);
-/// The least bytes of a body per interval: a quarter of the pace at which 8 MiB arrive within 30 s, the longest timeout
-/// of a webhook.
+/// Minimum number of bytes of a body per interval: a quarter of the pace at which 8 MiB arrive within 30 s, the longest
+/// timeout of a webhook.
 const PACE_BYTES: usize = 256 << 10;
 
 #[derive(Debug)]
@@ -77,7 +78,6 @@ struct Charge {
 }
 
 impl ReviewMemory {
-    /// A limit of `all_max` bytes for all reviews.
     pub(super) fn new(all_max: usize) -> Arc<Self> {
         let (held, large) = (Meter::default(), Meter::default());
         Arc::new(Self { held, large, all_max, large_max: all_max / 4 * 3, peer_max: all_max / 8 * 7 })
@@ -138,7 +138,7 @@ impl Drop for Charge {
     }
 }
 
-/// How many of `bytes` count as held by a large review: all or none.
+/// The number of `bytes` that count as held by a large review: all or none.
 fn large(bytes: usize) -> usize {
     if bytes > SMALL_BYTES { bytes } else { 0 }
 }
@@ -223,7 +223,7 @@ impl Drop for BodyMemory<'_> {
     }
 }
 
-/// The check that a body arrives fast enough.
+/// The check whether a body arrives fast enough.
 struct Pace {
     ends: Instant,
     brought: usize,
@@ -339,7 +339,8 @@ mod tests {
         assert_eq!((memory.held_bytes(), memory.large.now()), (0, 0));
     }
 
-    /// With the shipped memory limit of 64 MiB, a body of the largest default size fits, however it is divided.
+    /// Under the shipped memory limit of 64 MiB, a review of the largest default size is read, however its bytes are
+    /// divided.
     #[tokio::test]
     async fn the_largest_body_fits_the_shipped_limit() {
         let (memory, accounts) = (super::super::Share::of(32 * MIB).reviews().clone(), Accounts::default());

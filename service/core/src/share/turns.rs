@@ -1,10 +1,10 @@
 //! Memory that is granted in turn (fair queueing): a large request waits because of its own size, and small requests do
 //! not wait for it.
 //!
-//! Each payer has a virtual clock, which advances by the amounts that the payer requests. The request with the earliest
-//! end on its payer's clock is granted next. The clock of the queue advances by the granted amounts, divided among the
-//! waiting payers; a new payer starts at the queue's clock. So small requests pass a large one only until they have
-//! received as much.
+//! Each payer (an image) has a virtual clock, which advances by the amounts of memory that the payer requests. The
+//! request with the earliest end on its payer's clock is granted next. The clock of the queue advances by the granted
+//! amounts, divided among the waiting payers; a new payer starts at the queue's clock. So small requests pass a large
+//! request only until they have received as much memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
-/// The virtual clock of one payer: the amount given to it so far. It is used only under the lock of the queue.
+/// The virtual clock of one payer: the amount of memory granted to the payer so far. The clock is used only under the
+/// lock of the queue.
 #[derive(Debug, Default)]
 pub struct Account(AtomicU64);
 
@@ -39,7 +40,7 @@ struct Wish {
     granted: oneshot::Sender<Grant>,
 }
 
-/// Granted units; released on drop.
+/// Granted units of memory; released on drop.
 #[derive(Debug)]
 pub struct Grant {
     turns: Option<Arc<Turns>>,
@@ -53,7 +54,6 @@ struct Waiting<'t> {
 }
 
 impl Turns {
-    /// A queue with `units` free units.
     pub fn new(units: u64) -> Arc<Self> {
         Arc::new(Self { state: Mutex::new(State { free: units, now: 0, serial: 0, waiting: BTreeMap::new() }) })
     }
@@ -75,7 +75,7 @@ impl Turns {
         timeout_at(deadline, wait).await.ok()?.ok()
     }
 
-    /// Grants waiting requests in order, as long as the next one fits.
+    /// Grants waiting requests in order, as long as enough memory is free for the next request.
     fn grant(self: &Arc<Self>, state: &mut State) {
         while let Some(next) = state.waiting.first_entry().filter(|next| next.get().units <= state.free) {
             let Wish { units, granted } = next.remove();
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(turns.state.lock().free, 9);
     }
 
-    /// Small requests pass a large one only until they have received as much.
+    /// Small requests pass a large request only until they have received as much memory.
     #[tokio::test(start_paused = true)]
     async fn small_wishes_do_not_pass_a_large_one_for_ever() {
         let turns = Turns::new(10);

@@ -21,19 +21,20 @@ use tokio_util::task::AbortOnDropHandle;
 use super::proxy::Proxy;
 use super::{Error, Origin, Reach, is_inside, is_inside_name};
 
-/// A PING is sent after this time without a frame; its answer must come within the same time. So a dead peer is
-/// detected in 20 s.
+/// After this time without a frame, the client sends a PING. The answer to the PING must come within the same time. So
+/// a dead peer is detected in 20 s.
 const HTTP2_PING: Duration = Duration::from_secs(10);
-/// Flow-control window of a stream: a page of a list fits, and a slow watch cannot block other streams.
+/// Flow-control window of a stream, in bytes: enough for a page of a list. With a window per stream, a slow watch
+/// cannot block other streams.
 const HTTP2_STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 
 /// The ALPN name of HTTP/2 (RFC 9113, section 3.2).
 pub(super) const ALPN_HTTP2: &[u8] = b"h2";
 
-/// Most addresses of one host name that are tried; usual names have a few.
+/// Maximum number of addresses of one host name that are tried; usual names have a few.
 const ADDRESSES_MAX: usize = 8;
-/// Largest head of an answer. hyper's own limit is 400 KiB for each connection.
+/// Largest head of an answer, in bytes. hyper's own limit is 400 KiB for each connection.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
 /// Time in which an answer may still arrive after the end of an HTTP/2 connection: separate tasks pass answers on.
@@ -42,7 +43,8 @@ const HTTP2_LAST_ANSWER: Duration = Duration::from_secs(1);
 /// How an origin is reached: directly or through a proxy.
 #[derive(Debug, Clone)]
 pub(super) struct Way {
-    /// Permitted addresses. Behind a proxy, only the host name can be checked, because the proxy resolves it.
+    /// The addresses to which the client may connect. Behind a proxy, only the host name can be checked, because the
+    /// proxy resolves it.
     pub reach: Reach,
     pub proxy: Option<Proxy>,
 }
@@ -60,9 +62,7 @@ pub(super) struct Http2 {
     driver: Driver,
 }
 
-/// The task that reads and writes a connection.
 struct Driver {
-    /// Cancelled at the end of the connection.
     ended: CancellationToken,
     _task: AbortOnDropHandle<()>,
 }
@@ -239,13 +239,13 @@ mod tests {
 
     use super::*;
 
-    /// More threads than processors: the bug occurs only if a thread is interrupted while it sends. Without the wait
-    /// for the connection's end, three of four runs hang.
+    /// Number of threads of the test, more than processors: the bug occurs only if a thread is interrupted while it
+    /// sends. Without the wait for the connection's end, three of four runs hang.
     const THREADS: usize = 8;
     const TRIES: u32 = 2_000;
-    /// Time in which another thread notices the write.
+    /// Time in which another thread notices the written request.
     const NOTICED: Duration = Duration::from_micros(100);
-    /// Longer than any attempt that does not hang.
+    /// Time limit of an attempt, longer than any attempt that does not hang.
     const PATIENCE: Duration = Duration::from_secs(10);
 
     /// Test of hyper's issue 4122: a request that is sent while its connection ends does not wait for ever. Each

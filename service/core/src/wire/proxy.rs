@@ -10,10 +10,10 @@ use hyper_util::client::proxy::matcher::Matcher;
 use super::Origin;
 use crate::authority::Authority;
 
-/// The environment variables that name a proxy.
 const VARIABLES: [&str; 6] = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
-/// A proxy variable that is invalid. Its value is not shown, because it may contain a password.
+/// The error about an invalid proxy variable. The message does not show the variable's value, which may contain a
+/// password.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "${variable} is not the URL of an HTTP proxy: write http://host:port (TLS to a proxy and SOCKS are not supported)"
@@ -22,11 +22,9 @@ pub struct ProxyError {
     variable: &'static str,
 }
 
-/// Chooses the proxy for a server.
 #[derive(Debug)]
 pub struct Proxies(Option<Matcher>);
 
-/// A proxy and the credentials for it.
 #[derive(Debug, Clone)]
 pub struct Proxy {
     /// Host name or address, without brackets.
@@ -37,12 +35,11 @@ pub struct Proxy {
 }
 
 impl Proxies {
-    /// Reaches every server without a proxy.
+    /// A choice of no proxy for every server.
     pub fn none() -> Self {
         Self(None)
     }
 
-    /// The proxies of the environment.
     pub fn from_env() -> Result<Self, ProxyError> {
         for variable in VARIABLES {
             let value = std::env::var(variable).unwrap_or_default();

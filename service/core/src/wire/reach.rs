@@ -1,8 +1,8 @@
 //! Addresses and names that count as internal: this machine, its network, its cluster, and the cloud's metadata
 //! service.
 //!
-//! Only the API server's address is read from the environment. The ranges are those of IANA's special-purpose
-//! registries (RFC 6890 and successors): every address that is not global is internal.
+//! The only address that is read from the environment is the API server's. The ranges are those of IANA's
+//! special-purpose registries (RFC 6890 and successors): every address that is not global is internal.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -83,7 +83,7 @@ fn v6_is_inside(address: Ipv6Addr) -> bool {
     }
 }
 
-/// The API server's address. Service addresses of a cluster may be public; this process knows only this one.
+/// The API server's address. Service addresses of a cluster may be public; this process knows only the API server's.
 fn api_server() -> Option<IpAddr> {
     std::env::var("KUBERNETES_SERVICE_HOST").ok()?.parse().ok()
 }

@@ -1,4 +1,5 @@
-//! The share of its time that a task waits for other servers: it decides whether a missed deadline is their fault.
+//! Measures the share of its time that a task waits for other servers. The share decides whether the servers are at
+//! fault for a missed deadline.
 //!
 //! Each task has one clock, which runs from sending a request until its answer begins. Waiting inside this process (for
 //! memory, computation, or the rest of an answer) does not count.
@@ -17,7 +18,7 @@ tokio::task_local! {
 #[derive(Debug)]
 pub struct Silence {
     begun: Instant,
-    /// The clock of the larger task.
+    /// The clock of the larger task to which this task belongs.
     whole: Option<Arc<Self>>,
     state: Mutex<State>,
 }

@@ -38,16 +38,13 @@ pub struct Identity {
 
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// The text has no valid certificate.
     #[error("no certificate: {0}")]
     Certificate(String),
-    /// The text has no valid revocation list.
     #[error("no revocation list: {0}")]
     RevocationList(String),
     /// The text has no valid private key.
     #[error("no private key: {0}")]
     Key(String),
-    /// rustls refused the combination.
     #[error("TLS settings: {0}")]
     Rustls(#[from] rustls::Error),
 }
@@ -71,7 +68,6 @@ pub fn revocation_lists_from_pem(pem: &[u8]) -> Result<Vec<CertificateRevocation
     if found.is_empty() { Err(TlsError::RevocationList("the PEM text holds none".into())) } else { Ok(found) }
 }
 
-/// The first private key of a PEM text.
 pub fn key_from_pem(pem: &[u8]) -> Result<PrivateKeyDer<'static>, TlsError> {
     PrivateKeyDer::from_pem_slice(pem).map_err(|error| TlsError::Key(error.to_string()))
 }
@@ -107,7 +103,6 @@ pub fn verifies(
     checked.map(drop).map_err(|error| error.to_string())
 }
 
-/// Settings of a client for TLS 1.2 and 1.3.
 pub fn client_config(trust: Trust<'_>, identity: Option<Identity>) -> Result<ClientConfig, TlsError> {
     let mut roots = RootCertStore::empty();
     match trust {

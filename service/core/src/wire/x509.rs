@@ -14,7 +14,7 @@ use x509_cert::der::{Any, Decode as _, Tag, Tagged as _};
 use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::ext::pkix::{ExtendedKeyUsage, SubjectAltName};
 
-/// Most names of one certificate that are read; no honest certificate has more.
+/// Maximum number of names that are read of one certificate; no honest certificate has more.
 const NAMES_MAX: usize = 64;
 
 /// A subject alternative name with its type: `a.corp` as a URI is not the DNS name `a.corp`.
@@ -29,15 +29,15 @@ pub enum Alternative {
 pub struct Facts {
     /// The common name, then DNS names, URIs and mail addresses, as in the certificate; at most 64.
     pub names: Vec<String>,
-    /// How many of `names`, counted from the first, are common names. An authority need not have checked those.
+    /// How many of `names`, counted from the first, are common names. An authority need not have checked common names.
     pub common_names: usize,
     /// The subject alternative names with their types; at most 64.
     pub alternatives: Vec<Alternative>,
     /// Whether the certificate states client use (RFC 5280, section 4.2.1.12).
     pub is_for_clients: bool,
-    /// Start of the validity.
+    /// Start of the certificate's validity.
     pub not_before: SystemTime,
-    /// End of the validity.
+    /// End of the certificate's validity.
     pub not_after: SystemTime,
 }
 

@@ -1,4 +1,4 @@
-//! The command line, parsed by hand: a library for it would add 200 KiB for five options.
+//! Parses the seed's command line by hand: a library would add 200 KiB for five options.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 const USAGE: &str =
     "usage: longhaul-seed --index FILE --index-sha256 HEX --chunks FOLDER --out FOLDER [--listen ADDRESS]";
 
-/// Arguments of the command line.
+/// Arguments of the seed's command line.
 #[derive(Debug, Clone)]
 pub struct Args {
     pub index: PathBuf,
@@ -18,7 +18,7 @@ pub struct Args {
     pub index_sha256: Digest,
     /// The folder that contains the folders of chunks.
     pub chunks: PathBuf,
-    /// An existing folder that receives the unpacked files.
+    /// An existing folder to which the seed unpacks the files.
     pub out: PathBuf,
     /// The address to serve on; `None` means that the payload is only assembled and verified.
     pub listen: Option<String>,

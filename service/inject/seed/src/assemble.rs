@@ -1,11 +1,12 @@
-//! Assembles chunks to a folder that may be served. The folder's final name shows that everything was verified.
+//! Assembles chunks to a folder that may be served. The folder gets its final name only after the whole payload was
+//! verified.
 //!
-//! Three threads share a few buffers: one reads and verifies chunks, one hashes the whole payload, one decompresses and
-//! unpacks. A chunk is unpacked only after it was verified, and the folder gets its final name only after the whole
-//! payload was verified.
+//! Three threads share a few buffers: the first reads and verifies chunks, the second hashes the whole payload, the
+//! third decompresses and unpacks. A chunk is unpacked only after it was verified, and the folder gets its final name
+//! only after the whole payload was verified.
 //!
-//! Three fifths of the work are SHA-256, of each chunk and of the whole, in parallel on two cores. With two buffers the
-//! threads waited for each other: 200 MB were processed at 850 MB/s instead of 960.
+//! Three fifths of the work are SHA-256 hashes of each chunk and of the whole payload, computed in parallel on two
+//! cores. With only two buffers, the threads waited for each other and processed 200 MB at 850 MB/s instead of 960.
 
 use std::fs;
 use std::io::{self, Read};
@@ -28,12 +29,14 @@ use crate::unpack::{Bounds, unpack};
 const ASSEMBLING: &str = "assembling";
 /// Name of the folder after the whole payload was verified.
 const VERIFIED: &str = "verified";
-/// Bytes for buffered chunks. At least two chunks are buffered: one to read and one in use.
+/// Number of bytes for buffered chunks. At least two chunks are buffered: a chunk that is read and a chunk that is
+/// used.
 const BUFFERED_BYTES: usize = 7 << 19;
 const BUFFERS_MIN: usize = 2;
-/// Most buffered chunks; more small chunks gain nothing.
+/// Maximum number of buffered chunks; more small chunks would not make the seed faster.
 const BUFFERS_MAX: usize = 8;
-/// Stack of the unpacking thread: its buffers are on the heap, and the decompressor's tables are small.
+/// Stack size of the unpacking thread. A small stack is enough, because the buffers and the decompressor's small tables
+/// are on the heap.
 const STACK_BYTES: usize = 256 << 10;
 
 #[derive(Debug)]
@@ -110,8 +113,8 @@ fn run(index: &Index, chunks: &Path, folder: &Path) -> Result<Catalog, Failure> 
     })
 }
 
-/// Reads each chunk and passes it to the receivers. If a receiver ends early, this ends without an error, and the
-/// receiver reports the reason.
+/// Reads each chunk and passes it to the receivers. If a receiver ends early, this function ends without an error, and
+/// the receiver reports the reason.
 #[expect(clippy::needless_pass_by_value, reason = "the takers end when nobody can hand them anything")]
 fn feed(
     chunks: &Chunks<'_>,
@@ -142,7 +145,6 @@ fn feed(
     Ok(())
 }
 
-/// The digest of all received chunks together.
 fn whole(chunks: &Receiver<Bytes>) -> Digest {
     let mut hasher = Sha256::new();
     for chunk in chunks {

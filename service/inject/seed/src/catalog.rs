@@ -1,7 +1,7 @@
 //! The catalog: the names and manifests of the payload, with the media types of the manifests.
 //!
-//! The injector writes the format and the seed reads it. The catalog is in the payload beside the blobs, so that the
-//! seed need not parse JSON:
+//! The injector writes the catalog and the seed reads it. The catalog is a text file in the payload beside the blobs,
+//! so that the seed need not parse JSON:
 //!
 //! ```text
 //! longhaul-catalog 1
@@ -18,16 +18,17 @@ use crate::digest::Digest;
 use crate::failure::Failure;
 
 const HEADER: &str = "longhaul-catalog 1";
-/// Largest catalog: enough for some hundred images, and little compared with the 6 MB of the whole process.
+/// Largest catalog, in bytes: enough for some hundred images, and little compared with the 6 MB that the whole process
+/// uses.
 pub const CATALOG_BYTES_MAX: usize = 256 << 10;
-/// Longest repository name (distribution project).
+/// Longest repository name, in bytes (distribution project).
 const REPOSITORY_BYTES_MAX: usize = 255;
-/// Longest tag (OCI distribution specification).
+/// Longest tag, in bytes (OCI distribution specification).
 const TAG_BYTES_MAX: usize = 128;
-/// Longest media type (RFC 6838 allows 127 for each half).
+/// Longest media type, in bytes (RFC 6838 allows 127 on each side of the slash).
 const MEDIA_TYPE_BYTES_MAX: usize = 255;
 
-/// The content to serve, by name.
+/// The manifests and tags to serve, by repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalog {
     /// Every manifest with its size and media type.
@@ -35,7 +36,6 @@ pub struct Catalog {
     pub repositories: BTreeMap<String, Repository>,
 }
 
-/// The size and media type of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     pub bytes: u64,

@@ -1,7 +1,7 @@
 //! Reads chunks from files and verifies them.
 //!
-//! The files may be links, as a kubelet makes them: only the read bytes count, and the buffer that was hashed is the
-//! one that is used.
+//! The files may be links, as a kubelet makes them: only the bytes that were read count. The buffer that was hashed is
+//! also the buffer that is used.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
@@ -25,7 +25,7 @@ impl<'i> Chunks<'i> {
         self.index.chunks.len()
     }
 
-    /// Reads the chunk number `place` into `buffer`. If that succeeds, the buffer has the size that the index states;
+    /// Reads the chunk at position `place` into `buffer`. On success, the buffer has the size that the index states;
     /// [`Self::verify`] checks the content.
     pub fn read(&self, place: usize, buffer: &mut Vec<u8>) -> Result<(), Failure> {
         let chunk = &self.index.chunks[place];
@@ -73,8 +73,8 @@ impl<'i> Chunks<'i> {
         Ok(None)
     }
 
-    /// Finds out whether wrong bytes belong to another chunk. A wrong length may mean that too, because the last chunk
-    /// is often shorter.
+    /// Finds out whether the wrong bytes of a chunk belong to another chunk. A file of a wrong length may be another
+    /// chunk too, because the last chunk is often shorter.
     fn told_apart(&self, place: usize, wrong: Wrong) -> Wrong {
         if wrong == Wrong::Missing {
             return wrong;

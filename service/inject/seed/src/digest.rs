@@ -30,8 +30,8 @@ impl Digest {
         Some(Self(bytes))
     }
 
-    /// Parses `sha256:` and 64 lower-case hex digits, as the OCI specifications write digests. Other algorithms are not
-    /// served.
+    /// Parses `sha256:` and 64 lower-case hex digits, as the OCI specifications write digests. Digests of other
+    /// algorithms are refused.
     pub fn from_oci(text: &str) -> Option<Self> {
         Self::from_hex(text.strip_prefix("sha256:")?)
     }

@@ -1,4 +1,4 @@
-//! The failures of the seed: each has a message that names the exact position, and an exit code.
+//! The failures of the seed. Each has an exit code, and a message that names the exact position of the fault.
 
 use std::io;
 use std::path::PathBuf;
@@ -22,91 +22,53 @@ pub enum Failure {
     Usage(String),
     /// The index has another digest than the command line states.
     #[error("the index has the digest {found}, and {expected} was announced")]
-    IndexDigest {
-        expected: Digest,
-        /// The digest of the index's file.
-        found: Digest,
-    },
-    /// The format of the index is invalid.
+    IndexDigest { expected: Digest, found: Digest },
     #[error("index: line {line}: {what}")]
-    Index {
-        /// Line number, from 1.
-        line: usize,
-        what: &'static str,
-    },
-    /// A chunk is missing or invalid.
+    Index { line: usize, what: &'static str },
     #[error("chunk {number:05} ({place} of {count}): {what}")]
     Chunk {
         number: u32,
         /// The chunk's position in the payload, from 1.
         place: usize,
-        /// The number of chunks.
+        /// The number of chunks in the payload.
         count: usize,
         what: Wrong,
     },
-    /// All chunks are valid, but the whole payload is not.
+    /// All chunks are valid, but the digest of the whole payload is wrong.
     #[error("the payload has the digest {found}, and the index says {expected}")]
-    Whole {
-        /// The digest in the index.
-        expected: Digest,
-        /// The digest of all chunks in order.
-        found: Digest,
-    },
-    /// The payload cannot be unpacked.
+    Whole { expected: Digest, found: Digest },
     #[error("payload: {0}")]
     Payload(String),
-    /// The format of the catalog is invalid.
     #[error("catalog: line {line}: {what}")]
-    Catalog {
-        /// Line number, from 1.
-        line: usize,
-        what: &'static str,
-    },
-    /// A file cannot be read or written.
+    Catalog { line: usize, what: &'static str },
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
-    /// The system refused another operation.
     #[error("{what}: {source}")]
     System { what: String, source: io::Error },
 }
 
-/// What can be wrong with a chunk.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
     #[error("missing")]
     Missing,
-    /// Fewer bytes than the index states.
+    /// The chunk has fewer bytes than the index states.
     #[error("truncated: {found} of {expected} bytes")]
-    Truncated {
-        /// The size in the index.
-        expected: u32,
-        /// The size of the file.
-        found: u64,
-    },
-    /// More bytes than the index states.
+    Truncated { expected: u32, found: u64 },
+    /// The chunk has more bytes than the index states.
     #[error("too long: more than {expected} bytes")]
-    TooLong {
-        /// The size in the index.
-        expected: u32,
-    },
-    /// The file has the bytes of another chunk, and that chunk's file has the bytes of this chunk.
+    TooLong { expected: u32 },
+    /// The file has the bytes of another chunk, and the other chunk's file has the bytes of this chunk.
     #[error("swapped with chunk {0:05}")]
     Swapped(u32),
-    /// The file has the bytes of another chunk, and that chunk's file is right.
+    /// The file has the bytes of another chunk, and the other chunk's file is right.
     #[error("doubled: it holds the bytes of chunk {0:05}")]
     Doubled(u32),
     /// The bytes do not match the index.
     #[error("corrupt: its digest is {found}, and the index says {expected}")]
-    Corrupt {
-        /// The digest in the index.
-        expected: Digest,
-        /// The digest of the file.
-        found: Digest,
-    },
+    Corrupt { expected: Digest, found: Digest },
 }
 
 impl Failure {
-    /// The failure of reading or writing a file.
     pub fn file(path: impl Into<PathBuf>, source: io::Error) -> Self {
         Self::File { path: path.into(), source }
     }

@@ -1,6 +1,7 @@
 //! HTTP/1.1 for a read-only registry: parses a request's head, finds its route, and makes the answer.
 //!
-//! The only I/O is reading the served files. The size of requests is limited before they are parsed.
+//! The only I/O of this module is reading the served files. Requests that are too large are refused before they are
+//! parsed.
 
 mod answer;
 mod head;

@@ -1,7 +1,7 @@
 //! The index: the chunks of the payload, their order and their digests.
 //!
-//! The injector writes the format and the seed reads it. It is text, so that people can read it with `kubectl get
-//! configmap`:
+//! The injector writes the index and the seed reads it. The index is text, so that people can read it with
+//! `kubectl get configmap`:
 //!
 //! ```text
 //! longhaul-seed-index 1
@@ -14,7 +14,7 @@
 //! 00000 BYTES SHA256   one line a chunk; the order of the lines is the order of the payload
 //! ```
 //!
-//! Chunk numbers are names, which have at least five digits; nothing is ever sorted by them.
+//! A chunk's number is part of its name and has at least five digits; chunks are never sorted by name.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -23,22 +23,22 @@ use crate::digest::Digest;
 use crate::failure::Failure;
 
 const HEADER: &str = "longhaul-seed-index 1";
-/// Largest index: the size limit of a `ConfigMap`.
+/// Largest index, in bytes: the size limit of a `ConfigMap`.
 pub const INDEX_BYTES_MAX: usize = 1_048_576;
-/// Most chunks: with 81 bytes per line they fill the largest index. A Pod that mounts so many stays below etcd's limit
-/// of 1.5 MiB.
+/// Maximum number of chunks: with 81 bytes per line, they fill the largest index. A Pod that mounts as many chunks
+/// stays below etcd's limit of 1.5 MiB.
 pub const CHUNKS_MAX: usize = CHUNKS_COUNT_MAX as usize;
-/// [`CHUNKS_MAX`] as `u32`.
 const CHUNKS_COUNT_MAX: u32 = 12_000;
-/// Largest chunk: the size limit of a `ConfigMap`.
+/// Largest chunk, in bytes: the size limit of a `ConfigMap`.
 pub const CHUNK_BYTES_MAX: u32 = 1_048_576;
-/// Largest window of the decompressor: with it and two of the largest chunks, the seed uses less than 6 MB.
+/// Largest window of the decompressor, in bytes: with this window and two of the largest chunks, the seed uses less
+/// than 6 MB.
 pub const WINDOW_BYTES_MAX: u32 = 1 << 20;
-/// Most unpacked bytes: four times the largest payload.
+/// Maximum number of unpacked bytes: four times the largest payload.
 pub const UNPACKED_BYTES_MAX: u64 = 4 * CHUNKS_MAX as u64 * CHUNK_BYTES_MAX as u64;
-/// Most unpacked files: blobs of some hundred images.
+/// Maximum number of unpacked files: enough for the blobs of some hundred images.
 pub const FILES_MAX: u32 = 10_000;
-/// Number of digits of a run's name.
+/// Number of hex digits in the name of a run.
 pub const RUN_DIGITS: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,9 +47,9 @@ pub struct Index {
     pub run: String,
     pub payload_bytes: u64,
     pub payload_digest: Digest,
-    /// Most bytes of all unpacked files.
+    /// Maximum number of bytes of all unpacked files.
     pub unpacked_bytes: u64,
-    /// Most unpacked files.
+    /// Maximum number of unpacked files.
     pub files: u32,
     /// Bytes of window that the decompressor needs.
     pub window_bytes: u32,
@@ -135,7 +135,7 @@ impl Index {
     }
 }
 
-/// The lines that were not read yet.
+/// The lines of an index that were not read yet.
 struct Lines<'t> {
     rest: &'t str,
     /// The number of the last read line, from 1.

@@ -1,8 +1,8 @@
 //! The seed: a small static program that serves images from `ConfigMap`s in a cluster without a registry.
 //!
 //! The seed reads an index, assembles the payload chunk by chunk in limited memory, verifies each chunk and the whole
-//! payload, and unpacks it. Then it serves the files as a read-only registry (`/v2/`). It opens no connection, and
-//! trusts only the digest on its command line: all other input may come from anybody.
+//! payload, and unpacks it. After that, the seed serves the files as a read-only registry (`/v2/`). The seed opens no
+//! connection, and trusts only the digest on its command line: any other input may come from an attacker.
 //!
 //! `index` and `catalog` are the formats that the injector writes; other crates use only these two modules.
 
@@ -32,7 +32,7 @@ const PLANTED_VARIABLE: &str = "LONGHAUL_PLANTED_BUG";
 /// A function that changes the arguments so that the named bug occurs.
 pub type Plant = fn(&str, Args) -> Result<Args, Failure>;
 
-/// Runs the command line: assembles, verifies, and serves until a signal.
+/// Runs the seed: assembles and verifies the payload, and serves it until a signal arrives.
 pub fn main(plant: Option<Plant>) -> ExitCode {
     match run(plant) {
         Ok(()) => ExitCode::SUCCESS,
@@ -43,7 +43,7 @@ pub fn main(plant: Option<Plant>) -> ExitCode {
     }
 }
 
-/// Assembles and verifies without serving; returns the folder with the unpacked files.
+/// Assembles and verifies the payload without serving it; returns the folder with the unpacked files.
 pub fn assembled(args: &Args) -> Result<std::path::PathBuf, Failure> {
     assemble::assemble(args).map(|store| store.folder)
 }
@@ -59,8 +59,8 @@ fn run(plant: Option<Plant>) -> Result<(), Failure> {
     }
 }
 
-/// Plants the requested bug. A seed without planted bugs refuses: otherwise a harness would believe that its judge had
-/// missed the bug.
+/// Plants the bug that the environment variable names. A seed without planted bugs refuses to start: otherwise a
+/// harness would believe that its judge had missed the bug.
 fn planted_with(plant: Option<Plant>, args: Args) -> Result<Args, Failure> {
     let Some(name) = std::env::var_os(PLANTED_VARIABLE).filter(|name| !name.is_empty()) else { return Ok(args) };
     let name = name.to_string_lossy();

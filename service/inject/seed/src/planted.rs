@@ -1,6 +1,6 @@
 //! Planted bugs of the seed, compiled only with the feature `planted-bugs`.
 //!
-//! A bug changes the seed's input, so that the seed does something wrong.
+//! A bug is a change of the seed's input that makes the seed behave wrongly.
 
 use std::fs;
 use std::path::Path;
@@ -21,8 +21,8 @@ pub fn planted(name: &str, args: Args) -> Result<Args, Failure> {
     }
 }
 
-/// Replaces the digests of every second chunk and of the whole payload in the index with the real ones. The index's own
-/// digest was compared before.
+/// Replaces the digests of every second chunk and of the whole payload in the index with the real digests. The digest
+/// of the index itself was checked before the change.
 fn believing(args: Args) -> Result<Args, Failure> {
     let text = read(&args.index)?;
     let (expected, found) = (args.index_sha256, Digest::of(&text));

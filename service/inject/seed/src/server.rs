@@ -1,7 +1,7 @@
 //! The server: one thread per connection, a limited number of connections, and an end that finishes open answers.
 //!
-//! The server blocks on purpose: most of its work is `sendfile`, and a thread costs a few pages of stack. Every wait
-//! has a time limit.
+//! The server uses blocking calls on purpose: most of its work is `sendfile`, and a thread costs a few pages of stack.
+//! Every wait has a time limit.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -14,12 +14,12 @@ use crate::failure::Failure;
 use crate::http::{self, Body, HEAD_BYTES_MAX, HeadError};
 use crate::signals::Signals;
 
-/// Most connections at one time; with stacks and buffers they use about a megabyte. Further connections wait in the
-/// system's queue.
+/// Maximum number of connections at one time; with stacks and buffers they use about a megabyte. Further connections
+/// wait in the system's queue.
 const CONNECTIONS_MAX: usize = 48;
 /// Stack of a connection's thread; only used pages cost memory.
 const STACK_BYTES: usize = 64 << 10;
-/// Longest wait for the next request of a connection. Go's clients keep idle connections for 90 s.
+/// Longest wait for the next request on a connection. Go's clients keep idle connections for 90 s.
 const IDLE: Duration = Duration::from_mins(2);
 /// Longest wait for the next request while other connections wait to be accepted.
 const IDLE_WHEN_CROWDED: Duration = Duration::from_secs(1);
@@ -32,7 +32,6 @@ const WRITE_TIME: Duration = Duration::from_secs(30);
 /// Time limit for open answers after the signal: half of the default grace period of a Pod.
 const DRAIN: Duration = Duration::from_secs(15);
 
-/// State that all connections share.
 struct Shared {
     store: Store,
     state: Mutex<State>,
@@ -55,7 +54,7 @@ impl Shared {
     }
 }
 
-/// Serves the store until a signal.
+/// Serves the files in `store` until a signal arrives.
 pub fn serve(address: &str, store: Store, mut signals: Signals) -> Result<(), Failure> {
     let system = |what: String| move |source| Failure::System { what, source };
     if signals.came() {
@@ -94,8 +93,8 @@ fn listen(address: &str) -> io::Result<TcpListener> {
     }
 }
 
-/// Waits until the number of connections allows another one, then starts its thread. Meanwhile others wait in the
-/// system's queue.
+/// Waits until the limit of connections allows a further connection, then starts the connection's thread. Meanwhile,
+/// new connections wait in the system's queue.
 fn admit(shared: &Arc<Shared>, stream: TcpStream) {
     let mut state = shared.state();
     while state.open >= CONNECTIONS_MAX {

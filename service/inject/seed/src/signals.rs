@@ -1,10 +1,10 @@
-//! The signals SIGTERM and SIGINT. As process 1 of a container, the program must handle a signal to be ended by it.
+//! The signals SIGTERM and SIGINT. As process 1 of a container, a program that does not handle a signal is not ended by
+//! it.
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::failure::Failure;
 
-/// The signals that end this process.
 pub struct Signals(signal_hook::iterator::Signals);
 
 impl Signals {
@@ -13,7 +13,6 @@ impl Signals {
         caught.map(Self).map_err(|source| Failure::System { what: "signals cannot be caught".to_owned(), source })
     }
 
-    /// Waits for the first signal.
     pub fn wait(mut self) {
         self.0.forever().next();
     }

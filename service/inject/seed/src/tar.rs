@@ -1,9 +1,9 @@
 //! The headers of a tar archive (POSIX ustar), limited to what the payload needs: files and folders with short names.
 //!
 //! Links, devices, sparse files, long names and extended headers are refused by type, and their content is never read.
-//! So no length in an archive decides how much memory is used; a general tar library would accept all these types.
+//! So no length in an archive decides how much memory is used. A general tar library would accept all of these types.
 
-/// Bytes of a header. Contents are padded to a multiple of this.
+/// Number of bytes of a header. File contents are padded to a multiple of this number.
 pub const BLOCK: usize = 512;
 pub const NAME_BYTES_MAX: usize = 100;
 
@@ -16,7 +16,6 @@ pub enum Entry {
     End,
 }
 
-/// Why a header is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     /// The checksum is wrong, or the bytes are no header.
@@ -68,7 +67,7 @@ fn text(field: &[u8]) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Parses octal digits with blanks or NULs around them. Eleven digits mean at most 8 GiB, more than a payload has.
+/// Parses octal digits with blanks or NULs around them. Eleven octal digits allow 8 GiB, more than a payload has.
 fn octal(field: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(field).ok()?.trim_matches([' ', '\0']);
     let digits = !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'0'..=b'7'));
@@ -113,7 +112,7 @@ mod tests {
     }
 
     proptest! {
-        /// A header is parsed to what was written, and its content is padded to whole blocks.
+        /// A written header is parsed to the same name and size, and the file's content is padded to whole blocks.
         #[test]
         fn round_trip(name in "[a-z0-9/]{1,100}", bytes in 0..(8_u64 << 30)) {
             prop_assert_eq!(entry(&header(&name, bytes, b'0', "")), Ok(Entry::File(name, bytes)));

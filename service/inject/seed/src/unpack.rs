@@ -1,7 +1,7 @@
 //! Unpacks the decompressed archive into the folder that will be served.
 //!
-//! Only names that a payload may have are written, each once, into a folder that this process has made. So no file is
-//! written outside the folder, and no link is made. The index limits sizes and counts.
+//! Only files with names that a payload may contain are written, each once, into a folder that this process has made.
+//! So no file is written outside the folder, and no link is made. The index limits sizes and counts.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write as _};
@@ -16,10 +16,10 @@ use crate::tar::{self, Entry};
 
 /// Bytes that are copied from the decompressor to a file at one time.
 const CARRIED_BYTES: usize = 64 << 10;
-/// Most zeros after the end of the archive: some hundred times those of a `tar` with its largest usual record. A few
-/// kilobytes of a compressed archive can be gigabytes of zeros.
+/// Maximum number of zero bytes after the end of the archive: some hundred times as many as `tar` writes with its
+/// largest usual record. Without a limit, a few kilobytes of a compressed archive could unpack to gigabytes of zeros.
 const ZEROS_BYTES_MAX: u64 = 4 << 20;
-/// Most entries for folders: a payload has four, and some archivers repeat them.
+/// Maximum number of entries for folders: a payload has four folders, and some archivers repeat their entries.
 const FOLDERS_MAX: u32 = 64;
 pub const CATALOG: &str = "catalog";
 pub const BLOBS: &str = "blobs/sha256";
@@ -27,13 +27,13 @@ pub const BLOBS: &str = "blobs/sha256";
 pub const REFERRERS: &str = "referrers/sha256";
 /// Folders that exist from the start; an archive may contain entries for them.
 const FOLDERS: [&str; 4] = ["blobs", BLOBS, "referrers", REFERRERS];
-/// Files other than blobs and lists of referrers. With them, the payload is an OCI layout for other tools.
+/// Files of a payload other than blobs and lists of referrers. These files make the payload an OCI layout, which other
+/// tools can read.
 const FILES: [&str; 3] = [CATALOG, "index.json", "oci-layout"];
 
-/// The limits of unpacking.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Most bytes of all files.
+    /// Maximum number of bytes of all files together.
     pub bytes: u64,
     pub files: u32,
     /// Bytes of window that the decompressor may use.
@@ -60,7 +60,7 @@ pub fn unpack(source: impl Read, folder: &Path, bounds: Bounds) -> Result<Catalo
 struct Archive<'f, R: Read> {
     source: StreamingDecoder<R, ruzstd::decoding::FrameDecoder>,
     folder: &'f Path,
-    /// The limits minus what was already unpacked.
+    /// The limits minus the bytes and files that were already unpacked.
     left: Bounds,
     /// The number of folder entries that may still come.
     folders: u32,
@@ -161,7 +161,7 @@ fn place(name: &str) -> Option<PathBuf> {
     (known && Digest::from_hex(file).is_some()).then(|| name.into())
 }
 
-/// The failure of reading the source or of decompressing it. The owner of the source reports the cause.
+/// The failure of reading or decompressing the source. The thread that reads the source reports the cause.
 fn cut(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => Failure::Payload("it ends too early".to_owned()),

@@ -15,7 +15,8 @@ fn a_seed_that_serves() {
     assert_eq!(says(&ready, &[("FailedMount", "long ago")]), "the seed serves");
 }
 
-/// Each reason why a Pod does not serve gets a finding with a remedy. An earlier version showed only a timeout.
+/// Each reason why a Pod does not serve gets a finding with a remedy. An earlier version of `inject` showed only a
+/// timeout.
 #[test]
 fn what_keeps_a_pod_from_serving_is_said_with_its_remedy() {
     let pending = json!({"phase": "Pending"});

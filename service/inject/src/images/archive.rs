@@ -1,7 +1,7 @@
 //! Images in a tar file: an OCI layout, or the output of `docker save`.
 //!
 //! Nothing is unpacked: blobs are read from their position in the file. Docker's own format has no manifest that a
-//! registry could serve, so a manifest is made here. Layers stay uncompressed, because the whole payload is compressed
+//! registry could serve, so this module makes one. Layers stay uncompressed, because the whole payload is compressed
 //! later.
 
 use std::collections::BTreeMap;
@@ -17,9 +17,9 @@ use sha2::{Digest as _, Sha256};
 use super::manifest::{Descriptor, Manifest, REF_NAME};
 use super::{Blob, ImagesError, Shelf};
 
-/// Most entries of an archive; no image has so many files in its own layout.
+/// Maximum number of entries of an archive; no image has so many files in its own layout.
 const ENTRIES_MAX: usize = 100_000;
-/// Most links that are followed for one file.
+/// Maximum number of links that are followed for one file.
 const LINKS_MAX: usize = 8;
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
@@ -32,7 +32,6 @@ pub struct Archive {
     listed: Vec<Descriptor>,
 }
 
-/// The positions of an archive's files.
 struct Files {
     path: PathBuf,
     plain: BTreeMap<String, (u64, u64)>,
@@ -50,7 +49,6 @@ struct Saved {
 }
 
 impl Archive {
-    /// Reads the archive's entries.
     pub fn open(path: &Path) -> Result<Self, ImagesError> {
         let files = Files::scan(path)?;
         if let Some(index) = files.blob("index.json") {
@@ -168,7 +166,7 @@ impl Files {
     }
 }
 
-/// The name in the archive to which a link `name` with this `target` leads.
+/// The name in the archive to which the link `name` with the target `target` leads.
 fn beside(name: &str, target: &str) -> String {
     let mut parts: Vec<&str> = name.split('/').collect();
     parts.pop();

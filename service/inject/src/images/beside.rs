@@ -1,8 +1,9 @@
 //! Objects that belong to an image's digest: signatures, attestations and bills of materials at cosign's tags, and the
 //! tag that lists referrers if a registry lacks the referrers API.
 //!
-//! Layouts list these objects among their images: under the tag, as skopeo copies them, or with a kind, as `cosign
-//! save` writes (versions 2.5 and 3.1 name neither the images nor these objects, and leave bundles out).
+//! OCI layouts list these objects among their images: under the tag in a copy by skopeo, or with an annotation for the
+//! kind in the output of `cosign save`. `cosign save` of versions 2.5 and 3.1 names neither images nor these objects,
+//! and leaves bundles out.
 
 use service_seed::digest::Digest;
 
@@ -41,7 +42,7 @@ pub fn is_list(tag: &str) -> bool {
     tag.strip_prefix("sha256-").and_then(Digest::from_hex).is_some()
 }
 
-/// The tag of an entry of `listed` that is a signature or similar object instead of an image.
+/// The tag of `entry` in `listed`, if the entry is a signature or similar object and no image.
 pub fn tag_of(entry: &Descriptor, listed: &[Descriptor]) -> Option<String> {
     let name = entry.annotations.get(REF_NAME);
     let tag = name.and_then(|name| name.rsplit(':').next());

@@ -19,9 +19,9 @@ use service_registry::{Image, Keyring, Kind, Piece, Registry, Wanted};
 
 /// Time limit of one part of a blob, or of a manifest.
 const PIECE_TIME: Duration = Duration::from_mins(1);
-/// Most referrers of one image: a year of daily attestations.
+/// Maximum number of referrers of one image: a year of daily attestations.
 const REFERRERS_MAX: usize = 512;
-/// Most bytes of one referrer: anybody with the right to push can attach any size.
+/// Maximum number of bytes of one referrer: anybody with the right to push can attach objects of any size.
 const BESIDE_BYTES_MAX: u64 = 256 << 20;
 
 pub struct Fetch {
@@ -29,7 +29,6 @@ pub struct Fetch {
     folder: PathBuf,
 }
 
-/// A layout with fetched images.
 pub struct Fetched {
     folder: PathBuf,
     listed: Vec<Descriptor>,
@@ -41,8 +40,8 @@ impl Fetch {
         Self { registry, folder }
     }
 
-    /// Fetches an image with all its components; with `platform`, only that platform's image of an index. The image is
-    /// the first listed entry.
+    /// Fetches an image with all its components; with `platform`, only the image for this platform of an index. The
+    /// image becomes the first entry of the layout.
     pub async fn fetch(&self, text: &str, platform: Option<&str>) -> Result<(Fetched, Taken), ImagesError> {
         let wrong = |what: String| ImagesError::Source { text: text.to_owned(), what };
         let image = Image::parse(text).map_err(|error| wrong(error.to_string()))?;
@@ -125,7 +124,7 @@ impl Fetch {
         Ok(list.manifests)
     }
 
-    /// Fetches a manifest with its blobs; `None` if it is missing or is left out.
+    /// Fetches a manifest with its blobs; `None` if the manifest is missing or is left out.
     async fn whole(&self, image: &Image, text: &str, reference: &str) -> Result<Option<Descriptor>, ImagesError> {
         let Some(found) = self.manifest_if_there(image, text, reference).await? else { return Ok(None) };
         let path = self.path(&found.digest(&self.folder)?);
@@ -180,7 +179,8 @@ impl Fetch {
         Ok(Some(Descriptor { media_type: Some(media_type), digest, ..Descriptor::default() }))
     }
 
-    /// Fetches a blob unless it exists. The digest of its bytes is checked before the file gets its name.
+    /// Fetches a blob unless the layout already has it. The digest of the bytes is checked before the file gets its
+    /// name.
     async fn blob(&self, image: &Image, text: &str, part: &Descriptor) -> Result<(), ImagesError> {
         let digest = part.digest(&self.folder)?;
         let path = self.path(&digest);
@@ -230,7 +230,8 @@ fn stays_behind(manifest: &Manifest, path: &Path) -> Option<String> {
     }
 }
 
-/// Logs that a signature or similar object is left out. With `--verify`, its content does not count.
+/// Logs that a signature or similar object is left out of the payload. With `--verify`, a left-out signature does not
+/// count.
 fn left_out(image: &str, what: &str, why: &str) {
     eprintln!("{image}: {what} beside it does not travel: {why}");
 }

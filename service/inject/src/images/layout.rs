@@ -15,7 +15,6 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Reads the index of the layout in `folder`.
     pub fn open(folder: &Path) -> Result<Self, ImagesError> {
         let path = folder.join("index.json");
         let blob = match fs::metadata(&path) {

@@ -1,4 +1,5 @@
-//! Parses manifests and indexes of the OCI image specification and of Docker's schema 2: the blobs to which they refer.
+//! Parses manifests and indexes of the OCI image specification and of Docker's schema 2, to find the blobs to which
+//! they refer.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,7 +31,6 @@ pub struct Descriptor {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// The platform of an image in an index.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Platform {
@@ -59,7 +59,6 @@ impl Descriptor {
         Digest::from_oci(&self.digest).ok_or_else(|| ImagesError::Shape { path: path.into(), what: what() })
     }
 
-    /// Whether `shelf` has the blob.
     pub fn has_digest_on(&self, shelf: &dyn Shelf) -> bool {
         Digest::from_oci(&self.digest).is_some_and(|digest| shelf.blob(&digest).is_some())
     }
@@ -73,7 +72,6 @@ impl Descriptor {
 }
 
 impl Manifest {
-    /// Reads a manifest or an index.
     pub fn parse(bytes: &[u8], path: &Path) -> Result<Self, ImagesError> {
         let shape = |what: String| ImagesError::Shape { path: path.into(), what };
         let manifest: Self =

@@ -1,5 +1,5 @@
 //! Sources on the command line: `oci:FOLDER`, `oci-archive:FILE`, `docker-archive:FILE`, `docker://IMAGE`. An optional
-//! `=NAME:TAG` gives another name. The prefixes are those of skopeo.
+//! `=NAME:TAG` gives another name. skopeo uses the same prefixes.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -17,7 +17,7 @@ const CONTAINERD_NAME: &str = "io.containerd.image.name";
 pub struct Source {
     text: String,
     kind: Kind,
-    /// The name that the image gets; `None` keeps its own.
+    /// The name that the image gets; `None` keeps the image's own name.
     name: Option<Taken>,
 }
 
@@ -104,7 +104,7 @@ impl Source {
     }
 }
 
-/// The images to which `=NAME:TAG` can apply: those with a name; if there are none, all.
+/// The images to which `=NAME:TAG` can apply: the images with a name, or all images if none has a name.
 fn candidates<'n>(named: &'n [(Option<Taken>, &'n Descriptor)]) -> Vec<(&'n Option<Taken>, &'n Descriptor)> {
     let with: Vec<_> = named.iter().filter(|(name, _)| name.is_some()).map(|(name, one)| (name, *one)).collect();
     if with.is_empty() { named.iter().map(|(name, one)| (name, *one)).collect() } else { with }

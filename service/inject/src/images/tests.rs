@@ -10,7 +10,6 @@ use service_registry::config::Resolve;
 
 use super::*;
 
-/// An OCI layout written by a test.
 pub struct Written {
     pub folder: PathBuf,
     listed: Vec<Value>,
@@ -48,7 +47,7 @@ impl Written {
         self.write();
     }
 
-    /// Adds an annotation to the last entry, which then needs no name.
+    /// Adds an annotation to the last entry of the layout, which then needs no name.
     pub fn annotate(&mut self, key: &str, value: &str) {
         self.listed.last_mut().unwrap()["annotations"] = json!({key: value});
         self.write();
@@ -67,7 +66,6 @@ fn fetch(folder: &Path) -> Fetch {
     Fetch::new(service_registry::Registry::new(hosts), folder.to_owned())
 }
 
-/// Collects all images of the sources.
 pub async fn collected(sources: &[String], platform: Option<&str>) -> Result<Images, String> {
     let folder = tempfile::tempdir().unwrap();
     let mut images = Images::default();
@@ -157,7 +155,8 @@ async fn signatures_travel_with_what_they_refer_to() {
     );
 }
 
-/// Signatures at tags do not become images of their own: in layouts by skopeo, by cosign, and with lists of referrers.
+/// Signatures at tags are not taken for images, in layouts by skopeo, in layouts by cosign, and in layouts with lists
+/// of referrers.
 #[tokio::test]
 async fn signatures_at_tags_travel_as_such() {
     let folder = tempfile::tempdir().unwrap();

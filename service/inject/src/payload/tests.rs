@@ -74,7 +74,7 @@ fn what_cannot_be_packed_is_said() {
     assert!(says(&images, 10_000).contains("a catalog of 262144 is exceeded"));
 }
 
-/// The seed unpacks a payload that was packed here, so the two programs agree on the formats.
+/// The seed unpacks a payload that this crate has packed, so the two programs agree on the formats.
 #[test]
 fn the_seed_unpacks_what_was_packed() {
     let folder = tempfile::tempdir().unwrap();
@@ -98,7 +98,8 @@ fn the_seed_unpacks_what_was_packed() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// All chunks but the last have the same size, and all chunks together are the payload, whatever the sizes are.
+    /// For any sizes of payload and chunks, all chunks but the last have the same size, and all chunks together are the
+    /// payload.
     #[test]
     fn chunks_are_the_payload(bytes in 0..60_000_usize, chunk_bytes in 4_096..20_000_u32, seed in any::<u64>()) {
         let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! Sends a request for a manifest, a blob or a part of a blob, and follows redirects.
 //!
-//! Credentials are sent only to the host they belong to.
+//! Credentials are sent only to the host to which they belong.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use crate::verdicts::{Class, Failure};
 use crate::wanted::Wanted;
 use service_core::wire;
 
-/// Largest manifest (OCI distribution specification: registries should accept 4 MiB).
+/// Largest manifest, in bytes (OCI distribution specification: registries should accept 4 MiB).
 const MANIFEST_BYTES_MAX: usize = 4 << 20;
 /// Media type of an answer of the referrers API.
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
-/// Accepted media types of blobs: all.
+/// The `Accept` header for blobs, which accepts all media types.
 const ANYTHING: &str = "*/*";
 /// Largest part of a blob that is requested at once.
 pub(super) const PART_BYTES_MAX: usize = 8 << 20;
-/// Most redirects of one request; more would be a loop.
+/// Maximum number of redirects of one request; more would be a loop.
 const REDIRECTS_MAX: u32 = 5;
 
 /// Sends the request and follows redirects.
@@ -87,7 +87,6 @@ pub(super) async fn redirected(
     Err(Failure::new(Class::Unavailable, format!("{host} answered more than {REDIRECTS_MAX} redirects")))
 }
 
-/// A request with the headers of this client.
 pub(super) fn request(method: &Method, path: &str) -> http::request::Builder {
     let agent = concat!("longhaul-service/", env!("CARGO_PKG_VERSION"));
     Request::builder().method(method).uri(path).header(header::USER_AGENT, agent)

@@ -21,9 +21,10 @@ use crate::verdicts::{Class, Failure};
 use service_core::authority::Authority;
 use service_core::wire;
 
-/// Most bytes of a token service's answer; real tokens have less than 8 KiB.
+/// Maximum number of bytes of a token service's answer; real tokens have less than 8 KiB.
 const TOKEN_BYTES_MAX: usize = 64 << 10;
-/// Most credentials of one Pod that are tried for an image: each costs two requests within one deadline.
+/// Maximum number of credentials of one Pod that are tried for an image: each of them costs two requests within one
+/// deadline.
 const TRIED_MAX: usize = 4;
 /// How long an accepted user name and password are sent without a challenge.
 const BASIC_LIFE: Duration = Duration::from_mins(5);
@@ -38,7 +39,7 @@ struct Realm {
 }
 
 impl Registry {
-    /// The answer to one request, sent with credentials that the registry demands and accepts. The answer may have any
+    /// Sends one request with credentials that the registry demands and accepts; returns the answer, which may have any
     /// status but 401.
     pub(super) async fn authenticated(
         &self,
@@ -110,7 +111,7 @@ impl Question<'_> {
         format!("{host}/{} {}", self.repository, of.unwrap_or_default())
     }
 
-    /// The credentials that may be sent to the registry, in order; `None` means anonymous.
+    /// The credentials that may be sent to the registry, in the order of attempts; `None` means anonymous.
     fn candidates(&self, realm: Option<&Realm>) -> Result<Vec<Option<Arc<Credential>>>, Failure> {
         if self.why_anonymous(realm).is_some() {
             return Ok(vec![None]);

@@ -1,6 +1,7 @@
 //! Fetches the objects that hold signatures: manifests by tag or digest, referrers of a digest, and blobs.
 //!
-//! A missing object is a result; an uncertain result is a failure with a class. Contents are not examined here.
+//! That an object is missing is a result; an uncertain result is a failure with a class. This module does not examine
+//! the contents of objects.
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -24,8 +25,8 @@ pub enum Piece {
 impl Registry {
     /// Requests `wanted` for `repository` at `host`, both spelled as in images, with the credentials in `keyring`.
     ///
-    /// The mirrors and the registry are asked in order until one has the object. If none has it, the last answer
-    /// counts.
+    /// The mirrors and the registry are asked in order until one has the object. If none has the object, the last
+    /// answer counts.
     pub async fn piece(
         &self,
         (host, repository): (&str, &str),

@@ -64,7 +64,8 @@ impl Registry {
         }
     }
 
-    /// Asks the mirrors and the registry in order; the last answer counts.
+    /// Asks the mirrors and then the registry, until one of them has the object. If none has the object, the last
+    /// answer counts.
     async fn pulled(
         &self,
         host: &str,
@@ -96,7 +97,7 @@ impl Registry {
     }
 }
 
-/// The total size in a `Content-Range` that starts at `from` (RFC 9110, section 14.4).
+/// The total size that a `Content-Range` states, if the range starts at `from` (RFC 9110, section 14.4).
 fn total(range: &str, from: u64) -> Option<u64> {
     let (part, total) = range.strip_prefix("bytes ")?.split_once('/')?;
     let (first, _) = part.split_once('-')?;

@@ -13,7 +13,6 @@ use crate::keychain::Keyring;
 use crate::lock::Lock;
 use service_core::wire::{self, Trust};
 
-/// The result of reading a file again.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Look {
     /// The content is the same as before, good or bad.
@@ -35,7 +34,7 @@ type Reader<T> = fn(&[u8]) -> Result<T, String>;
 
 struct State<T> {
     value: Arc<T>,
-    /// Hash of the last read content, or of the reason why there was none.
+    /// Hash of the content that was last read, or of the reason why the file could not be read.
     seen: [u8; 32],
 }
 
@@ -80,7 +79,8 @@ impl<T> Followed<T> {
         Arc::clone(&self.state.lock().value)
     }
 
-    /// Reads the file again. Contents are compared, because a mounted Secret keeps its times and changes its links.
+    /// Reads the file again. The content is compared and not the metadata, because a mounted Secret keeps its times and
+    /// changes its links.
     pub fn look(&self) -> Look {
         let (seen, value) = content(&self.path, self.read);
         let mut state = self.state.lock();

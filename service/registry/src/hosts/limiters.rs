@@ -1,7 +1,7 @@
 //! The limiters of requests, one for each registry in use.
 //!
-//! Limiters of configured registries stay. Of other registries, the least recently used limiter is dropped if there are
-//! too many. In metrics, only configured registries have a name; all others are `other`.
+//! Limiters of configured registries are kept for ever. If there are too many limiters of other registries, the least
+//! recently used limiter is dropped. In metrics, only configured registries have a name; all others are `other`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::limiter::{Limiter, Limits};
 use crate::metrics::Metrics;
 use service_core::authority::OneName;
 
-/// Most limiters of registries without an entry.
+/// Maximum number of limiters of registries without an entry.
 const OTHERS_MAX: usize = 64;
 /// The metric label of registries without an entry.
 const OTHER: &str = "other";
@@ -27,7 +27,7 @@ pub(super) struct Limiters {
 #[derive(Default)]
 struct Others {
     known: BTreeMap<OneName, (Arc<Limiter>, u64)>,
-    /// Counter of uses, which gives the order of last use.
+    /// A counter of uses, from which the order of last use follows.
     uses: u64,
 }
 

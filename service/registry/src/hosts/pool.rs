@@ -1,4 +1,5 @@
-//! The pooled clients of hosts. A key contains all settings by which clients differ.
+//! The HTTP clients of hosts, each with its pool of connections. The key of a client contains all settings by which
+//! clients differ.
 //!
 //! The number of clients is limited: images name hosts, so anybody could create clients without end.
 
@@ -11,9 +12,10 @@ use tokio::sync::Semaphore;
 use service_core::share::Share;
 use service_core::wire::{Client, Limits, Origin, Protocol, Proxies, Reach};
 
-/// Most hosts with a client at one time.
+/// Maximum number of hosts with a client at one time.
 const CLIENTS_MAX: usize = 64;
-/// Most open requests to one host, and most idle connections. A burst of a hundred images takes two round trips.
+/// Maximum numbers of open requests to one host and of idle connections. A burst of a hundred images takes two round
+/// trips.
 const LIMITS: Limits = Limits { open_max: 64, idle_max: 8 };
 
 /// The key of a client. Connections with different permitted addresses or trust must not be shared.
@@ -36,7 +38,7 @@ pub(super) struct Pool {
 #[derive(Default)]
 struct Clients {
     known: BTreeMap<Key, (Arc<Client>, u64)>,
-    /// Counter of uses, which gives the least recently used client.
+    /// A counter of uses, from which the least recently used client follows.
     uses: u64,
 }
 
@@ -45,13 +47,13 @@ impl Pool {
         Self { proxies, held: Arc::clone(Share::default().answers()), clients: Mutex::default() }
     }
 
-    /// Limits the memory of all answers that are being read to `held`: a few of the largest manifests. Common manifests
-    /// need no reservation.
+    /// Limits the memory of all answers that are being read to `held`, which is enough for a few of the largest
+    /// manifests. Manifests of usual size need no reservation.
     pub fn holding(&mut self, held: Arc<Semaphore>) {
         self.held = held;
     }
 
-    /// The client for `key`; a new client sends to `origin`.
+    /// The client for `key`; a new client sends its requests to `origin`.
     pub fn client(&self, key: Key, origin: impl FnOnce() -> Origin) -> Arc<Client> {
         let mut clients = self.clients.lock();
         clients.uses += 1;

@@ -1,19 +1,20 @@
 //! The order in which mirrors and registry are asked for an image.
 //!
-//! The image keeps its name, whichever of them answers.
+//! The image keeps its name, whichever mirror or registry answers.
 
 use crate::config;
 use service_core::authority::Authority;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stop {
-    /// The registry to ask.
+    /// The mirror or registry to ask.
     pub host: Authority,
     /// The image's repository at that registry.
     pub repository: String,
 }
 
-/// The mirrors of `registry` in order, then the registry itself or the location that replaces it. Never empty.
+/// The mirrors of `registry` in order, then the registry itself or the location that replaces it. The list is never
+/// empty.
 pub fn route(host: &Authority, repository: &str, registry: Option<&config::Registry>) -> Vec<Stop> {
     let itself = || Stop { host: host.clone(), repository: repository.to_owned() };
     let Some(registry) = registry else { return vec![itself()] };
@@ -31,7 +32,7 @@ pub fn route(host: &Authority, repository: &str, registry: Option<&config::Regis
     mirrors.chain([last]).collect()
 }
 
-/// The rest of `repository` after `path`, if `path` is a prefix in whole path components.
+/// The rest of `repository` after the prefix `path`; `None` if `path` is no prefix in whole path components.
 fn rest<'r>(repository: &'r str, path: &str) -> Option<&'r str> {
     let rest = repository.strip_prefix(path)?;
     if path.is_empty() || rest.is_empty() { Some(rest) } else { rest.strip_prefix('/') }

@@ -1,4 +1,4 @@
-//! Tests of the rules about hosts that a registry names.
+//! Tests of the rules for hosts that a registry names: token services and targets of redirects.
 
 use super::*;
 
@@ -192,7 +192,7 @@ fn new_authorities_make_new_clients_and_bad_ones_change_nothing() {
     assert!(!Arc::ptr_eq(&trust(&before.0), &trust(&after.0)) && Arc::ptr_eq(&trust(&after.0), &trust(&after.1)));
 }
 
-/// A lock file in a mounted `ConfigMap` is reloaded, and an invalid one is reported and changes nothing. The kubelet
+/// A lock file in a mounted `ConfigMap` is reloaded. An invalid lock file is reported and changes nothing. The kubelet
 /// mounts the file as a link through `..data` and replaces `..data` by a link to another folder.
 #[test]
 fn a_lock_of_a_config_map_is_followed_and_what_is_none_is_said_and_changes_nothing() {

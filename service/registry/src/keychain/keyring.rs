@@ -2,8 +2,9 @@
 //!
 //! A key matches by the kubelet's rules (`URLsMatch` and `Add` in kubernetes/pkg/credentialprovider/keyring.go): the
 //! scheme is ignored, each component of the host name is a glob, the port is equal, the path is a prefix. The kubelet
-//! sorts keys in reverse order of their text. Here, longer paths come first, then hosts without globs, then longer
-//! hosts; if one key is a prefix of the other, the order is the same. Credential helpers are not run.
+//! sorts keys in reverse order of their text. In this module, longer paths come first, then hosts without globs, then
+//! longer hosts; for keys of which one is a prefix of the other, this order equals the kubelet's. Credential helpers
+//! are not run.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -20,16 +21,16 @@ use sha2::{Digest as _, Sha256};
 
 use service_core::authority::{self, Authority};
 
-/// Base64 with or without padding: Docker writes padding, some tools do not, and the kubelet accepts both.
+/// Base64 with or without padding: Docker writes padding, some tools write none, and the kubelet accepts either form.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
-/// Largest docker configuration; usual ones have some kilobytes.
+/// Largest docker configuration, in bytes; usual configurations have some kilobytes.
 pub const TEXT_BYTES_MAX: usize = 256 << 10;
-/// Most entries of one file or Secret; a cluster has fewer registries.
+/// Maximum number of entries of one docker configuration or Secret; a cluster has fewer registries.
 const ENTRIES_MAX: usize = 256;
-/// Longest user name, password or token; an ECR password has some 2,400 bytes.
+/// Longest user name, password or token, in bytes; an ECR password has some 2,400.
 const SECRET_BYTES_MAX: usize = 16 << 10;
 /// The user name in `docker login` that marks the password as an identity token.
 const TOKEN_USER: &str = "<token>";
@@ -90,7 +91,6 @@ pub enum KeyringError {
 struct Pattern {
     host: Vec<String>,
     port: Option<u16>,
-    /// The path prefix: empty, or with a leading `/`.
     path: String,
 }
 
@@ -136,7 +136,7 @@ impl Keyring {
         Ok(Self { keys: entries.into_iter().filter_map(key).collect() }.sorted())
     }
 
-    /// Each key in docker's spelling, with its credential, the most specific first.
+    /// Each key in docker's spelling, with its credential; the most specific key comes first.
     pub fn keys(&self) -> impl Iterator<Item = (String, &Credential)> {
         self.keys.iter().map(|(pattern, credential)| (pattern.to_string(), &**credential))
     }
@@ -153,7 +153,7 @@ impl Keyring {
         if keys.len() > ENTRIES_MAX { Err(KeyringError::TooMany) } else { Ok(Self { keys }.sorted()) }
     }
 
-    /// Joins keyrings. Between equally specific patterns, that of the earlier keyring comes first.
+    /// Joins keyrings. Of equally specific patterns, the pattern of the earlier keyring comes first.
     pub fn united<'r>(rings: impl IntoIterator<Item = &'r Self>) -> Self {
         Self { keys: rings.into_iter().flat_map(|ring| ring.keys.iter().cloned()).collect() }.sorted()
     }
@@ -192,7 +192,7 @@ impl Keyring {
     }
 
     /// A hash that is equal for keyrings with the same credentials in the same order, whatever their sources. A result
-    /// for one of them may be shown to holders of the other. `None` for an empty keyring.
+    /// that one of two such keyrings got may be shown to holders of the other. `None` for an empty keyring.
     pub fn fingerprint(&self) -> Option<String> {
         if self.is_empty() {
             return None;

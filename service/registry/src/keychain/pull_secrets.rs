@@ -24,21 +24,23 @@ use crate::verdicts::{Cache, Class, Failure, Flights, Joined};
 use service_core::kube::{self, Client};
 use service_core::wire;
 
-/// How long a Secret is reused: as long as a digest by default, so that a rotated Secret is noticed as soon.
+/// Time for which a Secret is reused: as long as a digest by default, so that a rotated Secret is noticed as soon as a
+/// moved tag.
 const READ_TTL: Duration = Duration::from_secs(30);
-/// How long a Secret counts as missing: short, so that the author of a new Secret does not wait long.
+/// Time for which a Secret counts as missing: short, so that the author of a new Secret does not wait long.
 const MISSING_TTL: Duration = Duration::from_secs(10);
 /// Time limit for reading one Secret: most of a review's time is for the registry.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
-/// Most objects that are read at one time; with [`OBJECT_BYTES_MAX`] they take 4 MiB.
+/// Maximum number of Secrets and service accounts that are read at one time; of [`OBJECT_BYTES_MAX`] each, they take 4
+/// MiB.
 const READS_MAX: usize = 8;
-/// Largest object: the largest docker configuration in base64, and metadata.
+/// Largest Secret or service account, in bytes: the largest docker configuration in base64, and metadata.
 const OBJECT_BYTES_MAX: usize = 2 * TEXT_BYTES_MAX;
-/// Most bytes of all cached secrets: a thousand of 4 KiB.
+/// Maximum size of the cache of Secrets in bytes: a thousand of 4 KiB.
 const KNOWN_BYTES: usize = 4 << 20;
-/// Most pull secrets of one service account that are read.
+/// Maximum number of pull secrets of one service account that are read.
 const SECRETS_MAX: usize = 16;
-/// The service account of Pods that name none.
+/// The service account of Pods that name no service account.
 const DEFAULT_ACCOUNT: &str = "default";
 
 pub struct PullSecrets {
@@ -62,7 +64,6 @@ enum Known {
     Missing(Why),
 }
 
-/// Why expected credentials are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 enum Why {
     #[error("is not there")]
@@ -122,8 +123,8 @@ impl PullSecrets {
         }
     }
 
-    /// The credentials of a Pod in `namespace` with these `secrets` and `accounts`: first those of its own Secrets,
-    /// then those of its accounts. It never fails; credentials that were not read by `deadline` are missing.
+    /// The credentials of a Pod in `namespace`: first the credentials in its `secrets`, then those of its service
+    /// `accounts`. The function never fails; credentials that were not read by `deadline` are missing.
     pub async fn brought(
         &self,
         namespace: &str,
@@ -258,7 +259,7 @@ impl Kind {
         format!("{what} {namespace}/{name}")
     }
 
-    /// Parses an object; returns the content and its size in bytes.
+    /// Parses a Secret or service account; returns the content and its size in bytes.
     fn read(self, object: &Bytes, source: &Arc<str>) -> Result<(Known, usize), Why> {
         match self {
             Self::Account => {

@@ -1,4 +1,4 @@
-//! Tests of the grammar of references: with tags, with digests, and invalid ones.
+//! Tests of the grammar of image references: with tags, with digests, and invalid references.
 
 use proptest::prelude::*;
 
@@ -117,7 +117,7 @@ proptest! {
     }
 }
 
-/// A rule for a registry applies to all names of the registry.
+/// All names of one registry give the same full name, so a policy rule for one name applies to all.
 #[test]
 fn every_name_of_a_registry_is_one_name() {
     for (text, name) in [

@@ -1,15 +1,15 @@
 //! A cache with a limit in bytes, whose entries expire.
 //!
-//! Time is an argument. The oldest entry is removed first: entries live only seconds, so they expire in the order of
-//! arrival, and a read changes nothing.
+//! Functions get the present time as an argument. The oldest entry is removed first: entries live only seconds and
+//! expire in the order of arrival, so a read does not move its entry.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use slab::Slab;
 
-/// Bytes of an entry besides its text: map node, queue slot, value slot and allocations. The number holds for 64-bit
-/// systems, rounded up.
+/// Number of bytes of an entry besides its text: map node, queue slot, value slot and allocations. The number is
+/// rounded up and holds for 64-bit systems.
 const ENTRY_OVERHEAD_BYTES: usize = 192;
 /// Lifetime of an entry whose end exceeds the range of the clock.
 const LONGEST_TTL: Duration = Duration::from_hours(24);
@@ -21,7 +21,8 @@ pub struct Cache<V> {
     values: Slab<V>,
 }
 
-/// The cache without its values. The type has no parameter, so that it is compiled only once.
+/// The keys and expiry times of the cache, without the values. The type has no parameter, so that it is compiled only
+/// once.
 #[derive(Debug)]
 struct Book {
     entries: BTreeMap<String, Entry>,
@@ -66,7 +67,7 @@ impl<V: Clone> Cache<V> {
         }
     }
 
-    /// Removes `key`. Its queue slot is removed later, in its turn.
+    /// Removes `key` and its value. The queue slot of the key is removed later, when it reaches the front.
     pub fn remove(&mut self, key: &str) {
         if let Some(at) = self.book.remove(key) {
             self.values.try_remove(at);
@@ -77,7 +78,7 @@ impl<V: Clone> Cache<V> {
         self.book.used_bytes
     }
 
-    /// Number of entries, including expired ones.
+    /// Number of entries, including expired entries.
     pub fn len(&self) -> usize {
         self.book.entries.len()
     }
@@ -94,7 +95,7 @@ impl Book {
     }
 
     /// Records that the value of `key` is in slot `at`. Returns a slot whose value must be removed; [`Self::shrink`]
-    /// returns further ones.
+    /// returns further slots.
     fn insert(&mut self, key: &str, at: usize, cost_bytes: usize, ttl: Duration, now: Instant) -> Option<usize> {
         self.serial += 1;
         // The time may come from a registry: a time too long for the clock counts as a day.
@@ -118,7 +119,7 @@ impl Book {
         Some(entry.at)
     }
 
-    /// The slot of the next value to remove: first expired entries, then the oldest ones above the limit.
+    /// The slot of the next value to remove: first expired entries, then the oldest entries above the limit.
     fn shrink(&mut self, now: Instant) -> Option<usize> {
         while let Some((serial, key)) = self.order.front() {
             let entry = self.entries.get(key).filter(|entry| entry.serial == *serial).copied();
@@ -172,8 +173,8 @@ mod tests {
     }
 
     proptest! {
-        /// After any insertions, the used bytes stay below the limit and equal the sum of all entries. The queue stays
-        /// in proportion to the number of entries.
+        /// After any insertions, the cache uses no more bytes than its limit, and its count equals the sum of all
+        /// entries. The queue's length stays in proportion to the number of entries.
         #[test]
         fn bounded(keys in prop::collection::vec((0u8..40, 0usize..3000, 0u64..40), 0..300)) {
             let start = Instant::now();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use service_core::wire::Silence;
 
-/// How long a definite failure may be reused: a user that pushes the missing tag does not wait long.
+/// Time for which a definite failure may be reused: short, so that a user that pushes a missing tag does not wait long.
 const DEFINITE_TTL: Duration = Duration::from_secs(10);
 
 /// Added to the message of a timeout that no other server caused.
@@ -16,11 +16,10 @@ const OWN_TIME: &str = "most of the time went by here, waiting for a turn or loo
 pub enum Class {
     /// The registry says that the tag or repository does not exist.
     NotFound,
-    /// The registry refused the credentials.
     Auth,
-    /// The result is unknown: timeout, overload or broken connection.
+    /// The result for the image is unknown: timeout, overload or broken connection.
     Unavailable,
-    /// The reference or this program's configuration cannot work.
+    /// The image reference is invalid, or this program's configuration is wrong.
     Misconfigured,
     /// A defect of this program: a task panicked.
     Internal,
@@ -97,13 +96,13 @@ impl Class {
         Self::ALL.into_iter().find(|class| class.name() == name)
     }
 
-    /// Whether signatures or policy cause the failure, and not a missing digest.
+    /// Whether the failure is about signatures or the policy, and not about a missing digest.
     pub fn is_of_policy(self) -> bool {
         matches!(self, Self::Unsigned | Self::Invalid | Self::Mismatch | Self::Denied)
     }
 
-    /// Whether a limit of this program causes the failure. Such a failure says nothing about registry and image. It
-    /// always denies: otherwise an attacker that can reach a limit would choose the images that run.
+    /// Whether a limit of this program causes the failure. Such a failure says nothing about registry and image. The
+    /// image is always denied: otherwise an attacker that can reach a limit would choose the images that run.
     pub fn is_own_limit(self) -> bool {
         matches!(self, Self::TooMuchEvidence | Self::Busy)
     }
@@ -122,12 +121,11 @@ impl fmt::Display for Class {
     }
 }
 
-/// A failure with its cause. A clone for each waiter costs little.
+/// A failure with its class and cause. Cloning it costs little, so each caller that waits gets a clone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{class}: {cause}")]
 pub struct Failure {
     pub class: Class,
-    /// The cause for people.
     pub cause: String,
     /// Whether no request was sent, because the registry's breaker is open.
     pub unasked: bool,
@@ -138,7 +136,7 @@ impl Failure {
         Self { class, cause: cause.into(), unasked: false }
     }
 
-    /// A timeout. Its class depends on whether most of the time was spent waiting for other servers.
+    /// The failure of a timeout. The class depends on whether most of the time was spent waiting for other servers.
     pub fn late(silence: &Silence, cause: &str) -> Self {
         Self::late_when(silence.is_most(), cause)
     }
@@ -152,7 +150,7 @@ impl Failure {
         if peer { Self::new(Class::Unavailable, cause) } else { Self::new(Class::Busy, format!("{cause}: {OWN_TIME}")) }
     }
 
-    /// The same class with another cause.
+    /// A failure of the same class with another cause.
     #[must_use]
     pub fn in_words(self, cause: impl Into<String>) -> Self {
         Self { cause: cause.into(), ..self }

@@ -1,4 +1,4 @@
-//! Single flight: equal lookups at the same time are done once.
+//! Single flight: several callers that need the same lookup at the same time share one lookup.
 //!
 //! The waiting callers drive the lookup together. When the last caller stops waiting, the lookup stops at once. No lock
 //! is held during a lookup.
@@ -20,10 +20,8 @@ struct Entry<V: Clone> {
     silence: Arc<Silence>,
 }
 
-/// A lookup that a caller has joined.
 pub struct Joined<V: Clone> {
     pub flight: Shared<BoxFuture<'static, V>>,
-    /// Whether this caller started the lookup.
     pub started: bool,
     /// How long the lookup has waited for other servers.
     pub silence: Arc<Silence>,
@@ -38,7 +36,7 @@ impl<V: Clone + Send + Sync + 'static> Flights<V> {
         Self { board: Arc::default() }
     }
 
-    /// Joins the lookup of `key`, or starts one with `work` and a new clock.
+    /// Joins the lookup of `key`, or starts the lookup `work` with a new clock.
     pub fn join(&self, key: &str, work: impl FnOnce() -> BoxFuture<'static, V>) -> Joined<V> {
         let mut board = self.board.lock();
         if let Some(place) = board.get(key)
@@ -76,7 +74,7 @@ impl<V: Clone + Send + Sync + 'static> Default for Flights<V> {
     }
 }
 
-/// Removes a lookup from the table at its end, unless a later lookup has replaced it.
+/// Removes a lookup from the table when the lookup ends, unless a later lookup has replaced it.
 struct Landing<V: Clone> {
     board: FlightsByKey<V>,
     key: String,

@@ -1,4 +1,5 @@
-//! Joins repeated alerts about the same images into one alert with a count. Time is an argument.
+//! Joins repeated alerts about the same images into one alert with a count. Functions get the present time as an
+//! argument.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,10 +9,9 @@ use service_core::alert::Alert;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-/// Bytes of a group of equal alerts besides its last alert: key, map entry and free space in the map.
+/// Number of bytes of a group of equal alerts besides its last alert: key, map entry and free space in the map.
 const BURST_BYTES: usize = 160;
 
-/// The recent groups of equal alerts.
 #[derive(Debug)]
 pub struct Collapse {
     window: Duration,
@@ -27,7 +27,7 @@ type Key = [u8; 32];
 struct Burst {
     until: Instant,
     more: u64,
-    /// The last alert after the first.
+    /// The last alert of the group after the first; `None` if the group has one alert.
     last: Option<Arc<Alert>>,
 }
 
@@ -74,7 +74,7 @@ impl Collapse {
         }
     }
 
-    /// The time at which the next group ends.
+    /// The time at which the next group of equal alerts ends.
     pub fn due(&self) -> Option<Instant> {
         self.open.values().map(|burst| burst.until).min()
     }
@@ -130,7 +130,8 @@ mod tests {
         assert!(collapse.take(&alert("a"), start + Duration::from_secs(61)));
     }
 
-    /// For any number and size of alerts, memory stays limited, and each alert is sent or counted.
+    /// For any number and size of alerts, the groups of equal alerts use limited memory, and each alert is sent or
+    /// counted.
     #[tokio::test(start_paused = true)]
     async fn what_is_remembered_has_a_bound_in_bytes() {
         let (mut collapse, start) = (Collapse::new(Duration::from_hours(1), 64 << 10), Instant::now());

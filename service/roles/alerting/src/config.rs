@@ -17,15 +17,17 @@ use service_core::wire::keeps_secrets;
 use crate::markup::Markup;
 use crate::template;
 
-/// Default time limit of an attempt; then the alert is sent again.
+/// Default time limit of an attempt to send an alert; then the alert is sent again.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Most attempts to send an alert.
+/// Maximum number of attempts to send an alert.
 const ATTEMPTS: u64 = 3;
-/// Default limit of alerts that wait for a receiver: some minutes of a busy cluster, at some kilobytes each.
+/// Default limit of alerts that wait for a receiver: the alerts of some minutes in a busy cluster, with some kilobytes
+/// each.
 const QUEUE: u64 = 1000;
-/// Default priority. For most receivers, 1 is urgent.
+/// Default priority of alerts. For most receivers, 1 is urgent.
 const PRIORITY: u32 = 3;
-/// Most receivers of admissions, and most receivers of refusals; each has a queue and a connection.
+/// Maximum number of receivers of alerts about admitted objects, and of receivers about refused objects; each receiver
+/// has a queue and a connection.
 const RECEIVERS_MAX: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +53,7 @@ pub struct Remote {
     pub files: Files,
     /// Whether a review waits for its alert and is refused if the alert fails.
     pub blocking: bool,
-    /// Time limit of one attempt.
+    /// Time limit of one attempt to send an alert.
     pub timeout: Duration,
     pub queue: usize,
 }
@@ -75,25 +77,23 @@ pub struct Receiver {
     pub name: String,
     /// The template of the receiver's messages.
     pub template: Template,
-    /// The receiver's URL.
     pub url: Secret,
     /// PEM file with the authorities that are trusted for the receiver instead of the system's.
     pub ca_file: Option<PathBuf>,
     pub priority: u32,
     pub headers: Vec<(String, Secret)>,
-    /// Keys that replace those of the template.
+    /// Keys that replace keys of the template.
     pub payload: Map<String, Value>,
     /// Whether a review waits for its alert and is refused if the alert fails.
     pub blocking: bool,
-    /// Time limit of one attempt.
+    /// Time limit of one attempt to send an alert.
     pub timeout: Duration,
     pub attempts: u32,
     pub queue: usize,
-    /// Alerts about the same images within this time are joined into one with a count.
+    /// Alerts about the same images within this time are joined into one alert with a count.
     pub collapse: Option<Duration>,
 }
 
-/// The source of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Template {
     /// A built-in template, by name.
@@ -102,7 +102,6 @@ pub enum Template {
     File(PathBuf, Markup),
 }
 
-/// A text that may be secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Secret {
     Text(String),
@@ -282,7 +281,8 @@ fn receiver(check: &Checker<'_>, key: &str, stream: &str, at: usize, raw: RawRec
     })
 }
 
-/// The first of the secrets from files that others on the network could read, because the address has no TLS.
+/// The first secret from a file that others on the network could read, because the receiver's address has no TLS;
+/// `None` if there is none.
 pub fn shown_to_others(address: &str, url: &Secret, headers: &[(String, Secret)]) -> Option<&'static str> {
     let uri = address.parse::<Uri>().ok()?;
     let from_file = |secret: &Secret| matches!(secret, Secret::File(_));

@@ -10,11 +10,11 @@ use tokio::sync::Semaphore;
 
 use crate::metrics::Metrics;
 
-/// Largest file: some thousand alerts, enough to see what happened and to send them again.
+/// Largest file of dead letters, in bytes: some thousand alerts, which a person can read or send again.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Most bytes of alerts from full queues that are written in the background at one time; further alerts are only
-/// counted. Each alert is in memory four times while it is written: as received, as a body, as JSON values, and as
-/// text.
+/// Maximum number of bytes of alerts from full queues that are written in the background at one time; further alerts
+/// are only counted. Each alert is in memory four times while it is written: as received, as a body, as JSON values,
+/// and as text.
 const BURIALS_BYTES_MAX: usize = 512 << 10;
 
 #[derive(Debug)]
@@ -31,8 +31,8 @@ impl DeadLetters {
         Self { path, metrics, line: Mutex::new(()), burials: Arc::new(Semaphore::new(BURIALS_BYTES_MAX)) }
     }
 
-    /// Runs `bury` in the background for an alert of `bytes` from a full queue. Above the limit, the alert is counted
-    /// as lost, because a slow disk must not cause many tasks. Must be called inside a runtime.
+    /// Runs `bury` in the background for an alert of `bytes` from a full queue. Above the limit of such alerts, the
+    /// alert is counted as lost, because a slow disk must not cause many tasks. Must be called inside a tokio runtime.
     pub fn behind<F: Future<Output = ()> + Send + 'static>(&self, bytes: usize, bury: impl FnOnce() -> F) {
         let place = u32::try_from(bytes).ok();
         let place = place.and_then(|bytes| Arc::clone(&self.burials).try_acquire_many_owned(bytes).ok());

@@ -1,8 +1,8 @@
 //! Alerts: sends the outcomes of reviews to receivers such as chats.
 //!
 //! This crate owns receivers: their templates, queues and retries, and dead letters. A slow or absent receiver delays
-//! no review, unless its setting makes reviews wait. The caller of a [`service_core::alert::AlertSink`] decides which
-//! alerts there are: dry runs cause none.
+//! no review, unless reviews wait for this receiver by its settings. The caller of a [`service_core::alert::AlertSink`]
+//! decides which reviews cause alerts: dry runs cause none.
 
 mod collapse;
 pub mod config;
@@ -35,13 +35,11 @@ use remote::Remote;
 pub use role::AlertingRole;
 pub use template::TemplateError;
 
-/// All receivers of a process.
 pub struct Receivers {
     admit: Vec<Arc<Receiver>>,
     reject: Vec<Arc<Receiver>>,
     /// Another process, which sends alerts to its own receivers.
     remote: Option<Arc<Remote>>,
-    /// Memory for alerts for which reviews wait.
     waited_for: Arc<Semaphore>,
 }
 
@@ -60,7 +58,7 @@ pub struct OpenError {
 }
 
 impl Receivers {
-    /// Reads the files in `settings` and starts the queues. Must be called inside a runtime.
+    /// Reads the files in `settings` and starts the queues. Must be called inside a tokio runtime.
     pub fn open(settings: &Alerting, registry: &mut Registry) -> Result<Arc<Self>, OpenError> {
         let metrics = Metrics::register(registry);
         let dead = Arc::new(DeadLetters::new(settings.dead_letters.clone(), Arc::clone(&metrics)));

@@ -20,7 +20,7 @@ pub enum Markup {
 }
 
 impl Markup {
-    /// `text` with escapes, so that none of it is markup.
+    /// `text` with escapes, so that no part of the text acts as markup.
     pub fn escaped(self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut before = ' ';

@@ -19,7 +19,7 @@ pub struct Labels {
 pub struct Metrics {
     alerts: Family<Labels, Counter>,
     pub waiting: Gauge,
-    /// Counts dead letters that could not be written.
+    /// Number of dead letters that could not be written.
     pub lost: Counter,
 }
 

@@ -1,7 +1,7 @@
 //! A queue of alerts: they wait in order for the task that sends them.
 //!
-//! This module owns the limits on number and bytes, the alerts for which the queue has no room, and the end of the
-//! task.
+//! This module owns the limits on number and bytes of waiting alerts, the handling of alerts when the queue is full,
+//! and the end of the sending task.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -19,15 +19,14 @@ use crate::metrics::Metrics;
 /// alerts about some thousand Pods.
 const ALL_BYTES_MAX: usize = 4 << 20;
 
-/// The limits of a queue.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     pub places: usize,
     pub bytes: usize,
 }
 
-/// The memory of each queue, if there are this many. Queues share none: a receiver that hangs uses no memory of
-/// another.
+/// The memory of each of `queues` queues, in bytes. Each queue has its own memory, so a receiver that hangs uses no
+/// memory of another.
 pub fn share_bytes(queues: usize) -> usize {
     ALL_BYTES_MAX / queues.max(1)
 }

@@ -15,9 +15,9 @@ use crate::queue::{Bounds, Queue, Waiting};
 use crate::send::Sender;
 use crate::template::{Template, shipped};
 
-/// Largest template; each message is a copy of it.
+/// Largest template, in bytes; each message is a copy of its template.
 const TEMPLATE_BYTES_MAX: u64 = 256 << 10;
-/// Most bytes of image names in a message: chats accept some thousand characters.
+/// Maximum number of bytes of image names in a message: chats accept some thousand characters.
 const IMAGES_BYTES_MAX: usize = 4000;
 
 pub struct Receiver {
@@ -25,7 +25,7 @@ pub struct Receiver {
     queue: Queue,
 }
 
-/// State that the task shares with callers that wait.
+/// State that the sending task shares with callers that wait for an alert to be sent.
 struct Work {
     settings: config::Receiver,
     cluster: String,
@@ -77,7 +77,7 @@ impl Receiver {
         self.work.settings.blocking
     }
 
-    /// Queues an alert without waiting.
+    /// Queues an alert for the receiver, without waiting.
     pub fn enqueue(&self, alert: Arc<Alert>) {
         let work = Arc::clone(&self.work);
         self.queue.put(alert, |alert, why| async move { work.bury(&alert, why).await });
@@ -158,7 +158,7 @@ impl Work {
         }
     }
 
-    /// The message about `alert`, after which `more` equal ones came.
+    /// The message about `alert`, after which `more` equal alerts came.
     fn body(&self, alert: &Alert, more: u64) -> Result<Option<String>, String> {
         let mut message = alert.message.clone();
         if more > 0 {

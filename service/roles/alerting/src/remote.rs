@@ -1,7 +1,7 @@
-//! Passes alerts to another process, which sends them to its receivers. The order stays, and a call has several alerts.
+//! Passes alerts to another process, which sends them to its receivers. One call passes several alerts, in order.
 //!
-//! This module owns the queue for that process. If the process is unreachable, reviews are not delayed unless they must
-//! wait; undelivered alerts become dead letters in this process.
+//! This module owns the queue of alerts for the other process. If the process is unreachable, reviews are not delayed
+//! unless they must wait; undelivered alerts become dead letters in this process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,14 +26,14 @@ use crate::queue::{Bounds, Queue, Waiting};
 
 /// The name of the other process in metrics and dead letters.
 const NAME: &str = "alerting";
-/// Most attempts of one call.
+/// Maximum number of attempts of one call to the other process.
 const ATTEMPTS: u32 = 3;
-/// Delay before the second attempt. It doubles each time, and the actual delay is drawn at random.
+/// Mean delay before the second attempt. The mean doubles each time, and each delay is drawn at random around it.
 const RETRY_BASE: Duration = Duration::from_millis(200);
-/// Most open calls, all for reviews that wait.
+/// Maximum number of open calls to the other process, all of them for reviews that wait for their alerts.
 const OPEN_MAX: usize = 64;
-/// Most bytes of alerts in one call. The JSON of the call takes as much memory again, and a small call is accepted
-/// where a large one is refused.
+/// Maximum number of bytes of alerts in one call. The JSON of a call takes as much memory again. The other process may
+/// accept a small call when it refuses a large call.
 const CALL_BYTES_MAX: usize = 256 << 10;
 const ANSWER_BYTES_MAX: usize = 4 << 10;
 

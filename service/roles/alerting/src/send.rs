@@ -11,16 +11,15 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::config::{self, Secret};
 
-/// Delay before the second attempt. It doubles each time, and the actual delay is drawn at random.
+/// Mean delay before the second attempt. The mean doubles each time, and each delay is drawn at random around it.
 const RETRY_BASE: Duration = Duration::from_millis(200);
-/// Longest delay that a receiver may demand.
+/// Longest delay between attempts that a receiver may demand.
 const RETRY_MAX: Duration = Duration::from_secs(30);
-/// Most bytes of an answer that are read; receivers answer with one word.
+/// Maximum number of bytes of an answer that are read; receivers answer with one word.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
-/// Most open requests of a receiver for which reviews wait; other receivers have one.
+/// Maximum number of open requests of a receiver for which reviews wait; other receivers have one.
 const OPEN_MAX: usize = 16;
 
-/// The connection to a receiver.
 pub struct Sender {
     client: Client,
     path: String,
@@ -55,7 +54,7 @@ impl Sender {
         Ok(Self { client, path, headers, timeout: settings.timeout, attempts: settings.attempts })
     }
 
-    /// Sends `body`; repeats this while a repetition may succeed and time remains.
+    /// Sends `body`, and sends it again after a failure while a repetition may succeed and time remains.
     pub async fn send(&self, body: &str, deadline: Option<Instant>) -> Result<(), String> {
         let mut failed = String::new();
         for attempt in 0..self.attempts {

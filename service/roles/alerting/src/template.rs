@@ -24,7 +24,6 @@ pub const NAMES: [&str; 11] = [
     "connaisseur_pod_id",
 ];
 
-/// The built-in templates.
 pub fn shipped() -> impl Iterator<Item = (&'static str, Markup, &'static str)> {
     [
         ("slack", Markup::Slack, include_str!("templates/slack.json")),
@@ -37,22 +36,12 @@ pub fn shipped() -> impl Iterator<Item = (&'static str, Markup, &'static str)> {
     .into_iter()
 }
 
-/// Why a template is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// The name of a placeholder is unknown.
     #[error("line {line}: there is no `{name}`: the places are {}", NAMES.join(", "))]
-    Unknown {
-        /// Line number, from 1.
-        line: usize,
-        name: String,
-    },
-    /// A `{{` has no `}}`.
+    Unknown { line: usize, name: String },
     #[error("line {line}: `{{{{` without `}}}}`")]
-    Open {
-        /// Line number, from 1.
-        line: usize,
-    },
+    Open { line: usize },
     /// After replacement of the placeholders, the text is no JSON object.
     #[error("filled in it is no JSON object: {0}")]
     Json(String),
@@ -60,13 +49,14 @@ pub enum TemplateError {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
-    /// Texts, each with the placeholder that follows.
+    /// Texts of the template, each with the placeholder that follows.
     parts: Vec<(String, Option<String>)>,
     markup: Markup,
 }
 
 impl Template {
-    /// Parses a template whose values are escaped for `markup`. A test replacement must give JSON.
+    /// Parses a template whose values are escaped for `markup`. A replacement of its placeholders with test values must
+    /// give JSON.
     pub fn parse(text: &str, markup: Markup) -> Result<Self, TemplateError> {
         let (mut parts, mut rest, mut line) = (Vec::new(), text, 1);
         while let Some((before, after)) = rest.split_once("{{") {
@@ -86,8 +76,8 @@ impl Template {
         Ok(template)
     }
 
-    /// The JSON with `values` instead of placeholders, and keys replaced by those of `payload`; `None` for an empty
-    /// template.
+    /// The template's JSON with `values` instead of placeholders, and with keys replaced by those of `payload`; `None`
+    /// for an empty template.
     pub fn fill(
         &self,
         values: &BTreeMap<&str, String>,

@@ -1,4 +1,4 @@
-//! Tests with receivers (by wiremock) that work, are slow, fail, never answer, or are gone.
+//! Tests of alerting with receivers (by wiremock) that work, are slow, fail, never answer, or are gone.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -80,7 +80,7 @@ async fn each_stream_tells_its_receivers_in_order_with_headers_and_payload() {
     assert_eq!(told[0]["details"]["cluster"], "prod");
 }
 
-/// A receiver that fails this many times and then gives an answer.
+/// A receiver that fails this many times and then sends the given answer.
 struct Failing(AtomicUsize, ResponseTemplate);
 
 impl Respond for Failing {
@@ -166,7 +166,8 @@ async fn endless(head: &'static str, piece: &'static str) -> std::net::SocketAdd
     address
 }
 
-/// Whatever a receiver does wrong, a review waits at most until its deadline, and the process at most its time limit.
+/// Even if a receiver's answer never ends, a review waits at most until its deadline, and the process at most for its
+/// time limit.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_without_end_is_no_answer() {
     for (head, piece) in [
@@ -194,7 +195,7 @@ async fn an_answer_without_end_is_no_answer() {
     }
 }
 
-/// For any size of alerts, those that wait for a receiver stay within its memory.
+/// For any size of alerts, the alerts that wait for a receiver use no more than the memory of its queue.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_has_a_bound_in_bytes() {
     let server = MockServer::start().await;

@@ -3,16 +3,15 @@
 use serde::{Deserialize, Serialize};
 use service_core::alert::Alert;
 
-/// Most alerts in one call.
+/// Maximum number of alerts in one call.
 pub const ALERTS_MAX: usize = 100;
-/// Largest body of a call: the most alerts, with the images of large objects.
+/// Largest body of a call, in bytes: the maximum number of alerts, each with the images of a large object.
 pub const BODY_BYTES_MAX: usize = 4 << 20;
 
 /// A call with alerts in order, as the receiving process parses it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Brought {
-    /// The version of the protocol.
     pub contract: u32,
     pub alerts: Vec<Alert>,
 }
@@ -21,7 +20,6 @@ pub struct Brought {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Bringing<'a> {
-    /// The version of the protocol.
     pub contract: u32,
     pub alerts: &'a [&'a Alert],
 }
@@ -30,7 +28,6 @@ pub struct Bringing<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Taken {
-    /// The version of the protocol.
     pub contract: u32,
     pub taken: usize,
 }

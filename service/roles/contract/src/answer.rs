@@ -1,6 +1,6 @@
 //! Parses the answer of a validator; each possible fault has a message.
 //!
-//! An answer that breaks the protocol says nothing about the image, so the result is unknown.
+//! An answer that breaks the protocol says nothing about the image, so the result for the image is unknown.
 
 use http::StatusCode;
 use serde::Deserialize;
@@ -20,30 +20,18 @@ pub const CLASSES: [&str; 11] = [
     "too-much-evidence",
     "busy",
 ];
-/// Most signers in an answer; an audit log shows eight.
+/// Maximum number of signers in an answer; an audit log shows eight signers.
 const SIGNERS_MAX: usize = 64;
-/// Most bytes of the other process's text in our messages.
+/// Maximum number of bytes of the other process' text that a message of this program shows.
 const SHOWN_BYTES_MAX: usize = 200;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Breach {
-    /// The status is not success.
     #[error("it answered {status}{}", quotation(text))]
-    Status {
-        status: StatusCode,
-        /// The text of the body.
-        text: String,
-    },
+    Status { status: StatusCode, text: String },
     /// The answer is not JSON, or has other fields or types.
     #[error("its answer is {what} at line {line}, column {column}: the contract is in docs/contract.md")]
-    Shape {
-        /// The kind of error.
-        what: &'static str,
-        /// Line number, from 1.
-        line: usize,
-        /// Column number, from 1.
-        column: usize,
-    },
+    Shape { what: &'static str, line: usize, column: usize },
     /// The answer has another version of the protocol.
     #[error(
         "it speaks version {theirs} of the contract, and this program version {CONTRACT}: bring both to one release"
@@ -55,7 +43,6 @@ pub enum Breach {
         /// The image's digest in the answer.
         theirs: String,
     },
-    /// The class is not in the list.
     #[error("it answers `{}`, which is no class of this program: verified, {}", shown(theirs), CLASSES.join(", "))]
     UnknownClass { theirs: String },
     #[error("it names more than {SIGNERS_MAX} signers")]
@@ -69,7 +56,8 @@ pub enum Breach {
     /// The verdict is `verified`, but the registry was not asked.
     #[error("it answers `verified` and `unasked`: one of them is wrong")]
     Unasked,
-    /// The answer has no generation, so nobody knows how long it may be reused.
+    /// The answer has no generation (a text that changes with the trusted keys), so it is unknown how long the answer
+    /// may be reused.
     #[error("it names no generation of its trust, so outdated answers cannot be recognised")]
     NoGeneration,
 }
@@ -87,7 +75,7 @@ struct Refused {
     error: String,
 }
 
-/// The ruling in `body`, which must be about `digest`.
+/// The ruling in `body`, which must be about the image with the digest `digest`.
 pub fn ruling(status: StatusCode, body: &[u8], digest: &str) -> Result<Ruling, Breach> {
     success(status, body)?;
     let ruling: Ruling = read(body)?;
@@ -129,7 +117,6 @@ pub fn about(status: StatusCode, body: &[u8]) -> Result<About, Breach> {
     if about.generation.is_empty() { Err(Breach::NoGeneration) } else { Ok(about) }
 }
 
-/// An error unless the status is success.
 pub fn success(status: StatusCode, body: &[u8]) -> Result<(), Breach> {
     if status == StatusCode::OK {
         return Ok(());
@@ -138,7 +125,7 @@ pub fn success(status: StatusCode, body: &[u8]) -> Result<(), Breach> {
     Err(Breach::Status { status, text })
 }
 
-/// Parses JSON as `T`. The library's messages are not shown, because they may contain the received text.
+/// Parses the JSON in `body` as `T`. The library's messages are not shown, because they may contain the received text.
 pub fn read<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, Breach> {
     serde_json::from_slice(body).map_err(|error| {
         let what = if error.is_data() { "not the fields of the contract" } else { "no JSON" };
@@ -173,7 +160,7 @@ mod tests {
         ruling(StatusCode::OK, value.to_string().as_bytes(), "sha256:a").map_err(|breach| breach.to_string())
     }
 
-    /// Every fault of an answer has its own message, and no such answer counts.
+    /// Every fault of an answer has its own message, and no faulty answer counts as a ruling.
     #[test]
     fn each_breach_is_a_sentence() {
         assert_eq!(answer(|_| {}).unwrap().verdict, "unsigned");

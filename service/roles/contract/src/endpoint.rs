@@ -1,5 +1,5 @@
-//! A call from another process, from its head to its answer: path, method, size, deadline, overload, and the log line
-//! about a refusal.
+//! The steps of a call from another process, from its head to its answer: path, method, size, deadline, overload, and
+//! the log line about a refusal.
 //!
 //! This module implements these steps for all roles that other processes call; `service_core::edge::serve` runs them in
 //! order. Each role implements [`Endpoint`].
@@ -26,14 +26,14 @@ use service_core::share::{BodyMemory, ReviewMemory, Stop};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
-/// Time kept for the way of the answer: a twentieth of the caller's time, at most this.
+/// Maximum of the time that is reserved for sending the answer; the time is a twentieth of the caller's time.
 const MARGIN_MAX: Duration = Duration::from_millis(100);
 /// Histogram edges in seconds from a head to its answer: from a cached verdict to a registry that hangs.
 const DURATION_EDGES_S: [f64; 10] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
-/// Most bytes of a reason in a log line.
+/// Maximum number of bytes of a reason in a log line.
 const REASON_BYTES_MAX: usize = 256;
 
-/// A path and its method.
+/// An HTTP path that the role serves, and its method.
 #[derive(Debug, Clone)]
 pub struct Route {
     pub method: Method,
@@ -44,7 +44,6 @@ pub struct Route {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     pub status: StatusCode,
-    /// A message for the caller.
     pub text: String,
 }
 
@@ -68,7 +67,7 @@ pub trait Endpoint: Send + Sync + 'static {
 
     fn routes(&self) -> &'static [Route];
 
-    /// The JSON answer to the route with this index, by `deadline`.
+    /// The JSON answer to a call of the route with the index `route`, by `deadline`.
     fn answer(&self, route: usize, body: Bytes, deadline: Instant) -> BoxFuture<'_, Result<Bytes, Refusal>>;
 }
 

@@ -1,8 +1,8 @@
 //! Gatekeeper's protocol for external data, `externaldata.gatekeeper.sh/v1beta1`: a request with keys, and a response
 //! with an item for each key.
 //!
-//! Source: open-policy-agent/frameworks, `constraint/pkg/externaldata/{request,response}.go`; kinds are checked here as
-//! in that code.
+//! Source of the protocol: open-policy-agent/frameworks, `constraint/pkg/externaldata/{request,response}.go`. The kinds
+//! of messages are checked as in that code.
 
 use std::fmt;
 
@@ -16,12 +16,12 @@ use crate::answer::{Breach, read};
 /// fields.
 pub const API_VERSION: &str = "externaldata.gatekeeper.sh/v1beta1";
 const API_VERSION_ALPHA: &str = "externaldata.gatekeeper.sh/v1alpha1";
-/// Largest response of a provider about one image.
+/// Largest response of a provider about one image, in bytes.
 pub const ANSWER_BYTES_MAX: usize = 256 << 10;
-/// Most keys of one request: the images of a large object.
+/// Maximum number of keys of one request: the images of a large object.
 pub const KEYS_MAX: usize = 128;
 
-/// The request as a whole.
+/// The request with its version and kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderRequest {
@@ -36,12 +36,11 @@ pub struct ProviderRequest {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request {
-    /// The keys, which are images.
     #[serde(default)]
     pub keys: Vec<String>,
 }
 
-/// The response as a whole.
+/// The response with its version and kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderResponse {
@@ -56,13 +55,13 @@ pub struct ProviderResponse {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Response {
-    /// Whether the same request always gets the same response.
+    /// Whether the provider gives the same response to equal requests.
     #[serde(default)]
     pub idempotent: bool,
     /// One item for each key.
     #[serde(default)]
     pub items: Vec<Item>,
-    /// Why the provider has no items.
+    /// The reason why the provider returns no items.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub system_error: String,
 }
@@ -75,12 +74,11 @@ pub struct Item {
     /// The result for the key. A value with a repeated key is refused.
     #[serde(default, deserialize_with = "unambiguous")]
     pub value: Value,
-    /// Why there is no value.
+    /// The reason why the key has no value.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub error: String,
 }
 
-/// Why a response is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
     /// A fault that the answers of any validator can have.

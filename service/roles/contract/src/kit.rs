@@ -1,7 +1,7 @@
 //! The conformance kit for validators in any language: one case for each demand of the protocol.
 //!
-//! This module owns the cases. No inquiry is repeated to make a case pass. A failed case shows the answer and what the
-//! protocol demands.
+//! This module owns the cases. A failed case is not tried again; its report shows the validator's answer and the demand
+//! of the protocol.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::link::{Files, Link, LinkError};
 use crate::{ANSWER_BYTES_MAX, VALIDATE, answer, path};
 
 const PARALLEL: usize = 20;
-/// Time limit of an inquiry with a short deadline, and the tolerance for a busy machine.
+/// Time limit of an inquiry with a short deadline. The next constant is the tolerance for a busy machine.
 const SOON: Duration = Duration::from_millis(500);
 const SLACK: Duration = Duration::from_millis(500);
 /// Time limit of every other case.
@@ -31,7 +31,7 @@ pub struct Subject {
     /// Files with trusted authorities and this client's certificate.
     pub files: Files,
     pub protocol: Protocol,
-    /// The validator's name in inquiries; `None` means the first one that the process lists.
+    /// The validator's name in inquiries; `None` means the first name that the process lists.
     pub validator: Option<String>,
     /// An image about which the validator can rule.
     pub image: service_core::judge::Subject,
@@ -44,7 +44,7 @@ pub struct Subject {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
     pub demand: &'static str,
-    /// Why the case failed; `None` if it passed.
+    /// Why the case failed; `None` if the case passed.
     pub failed: Option<String>,
 }
 
@@ -54,7 +54,6 @@ struct Check {
     validator: String,
 }
 
-/// Checks `subject` with every case.
 pub async fn check(subject: Subject) -> Result<Vec<Case>, LinkError> {
     let link =
         Link::open(&subject.url, &subject.files, subject.protocol, Limits { open_max: PARALLEL, idle_max: PARALLEL })?;

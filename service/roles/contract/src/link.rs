@@ -1,6 +1,7 @@
 //! The connection to one instance: its address, trusted authorities and our certificate. Changed files are read again.
 //!
-//! Open calls stay on their connection. Unusable files change nothing.
+//! After a change of the files, open calls stay on their connection. If new files cannot be used, the former files stay
+//! in use.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,7 +29,6 @@ pub enum LinkError {
     Address { url: String },
     #[error("{}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
-    /// The content of a file is invalid.
     #[error("{}: {source}", path.display())]
     Content { path: PathBuf, source: TlsError },
 }
@@ -66,7 +66,7 @@ impl Link {
         self.origin.authority()
     }
 
-    /// Reads the files again; returns whether they changed. After an error, the former files stay in use.
+    /// Reads the files again; returns whether the files changed. After an error, the former files stay in use.
     pub fn look(&self) -> Result<bool, LinkError> {
         let read = Read::new(&self.files)?;
         let seen = read.seen();
@@ -94,7 +94,7 @@ pub fn address(url: &str) -> Result<(Origin, String), LinkError> {
     Ok((Origin { host, port, tls: None, server_name: None }, base))
 }
 
-/// The content of the files.
+/// The content of the files with authorities and our certificate.
 struct Read {
     ca: Option<Vec<u8>>,
     identity: Option<(Vec<u8>, Vec<u8>)>,

@@ -21,12 +21,12 @@ use service_core::share::Share;
 
 use crate::endpoint::{Bounds, Endpoint, Internal};
 
-/// Default limit of connections: the processes of a cluster, each with one or two HTTP/2 connections.
+/// Default limit of open connections: enough for the processes of a cluster, each with one or two HTTP/2 connections.
 const MAX_CONNECTIONS: u64 = 256;
-/// Default limit of calls in work. A check without cache waits for a registry and uses some kilobytes; more calls mean
-/// overload.
+/// Default limit of calls in work. A check of an image that is not in the cache waits for a registry and uses some
+/// kilobytes; more calls mean overload.
 const MAX_IN_FLIGHT: u64 = 512;
-/// Default time limit: kube-apiserver's longest timeout for a webhook.
+/// Default time limit of a call: kube-apiserver's longest timeout for a webhook.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,10 +40,10 @@ pub struct Listen {
     pub client_ca: Vec<PathBuf>,
     /// Accepted names in client certificates. If the list is empty, any certificate of the authorities is accepted.
     pub client_names: Vec<String>,
-    /// PEM files of revocation lists.
+    /// PEM files of revocation lists for client certificates.
     pub crl: Vec<PathBuf>,
     pub max_connections: usize,
-    /// Most calls in work at one time; further calls get status 429.
+    /// Maximum number of calls in work at one time; further calls get status 429.
     pub max_in_flight: usize,
     pub max_body_bytes: usize,
     pub timeout: Duration,

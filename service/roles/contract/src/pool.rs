@@ -1,8 +1,10 @@
-//! The instances of one validator: which one gets an inquiry, which one is next after a failure, and the state of each.
+//! The instances of one validator: the choice of the instance for an inquiry, of the next instance after a failure, and
+//! the state of each instance.
 //!
 //! This module owns weights, health and the limited queue of inquiries. If an instance fails in any way, the next one
 //! gets the inquiry while time remains. A repeated inquiry does no harm, because a ruling depends only on the inquiry
-//! and the trusted keys. An inquiry waits a short time for a restarting instance, but not for one that stays away.
+//! and the trusted keys. An inquiry waits a short time for an instance that restarts, but not for an instance that
+//! stays unreachable.
 
 mod metrics;
 mod watch;
@@ -24,12 +26,14 @@ use crate::answer::Breach;
 use crate::link::{Files, Link, LinkError};
 pub use metrics::{Metrics, Outcome};
 
-/// How long after the last answer of any instance an inquiry still waits: a restarted process is back within this time.
+/// Time after the last answer of any instance in which inquiries wait for an instance: a restarted process is back
+/// within this time.
 const RESTART: Duration = Duration::from_secs(5);
-/// The first and the longest delay while an instance is unreachable; the delay doubles each time.
+/// The first delay between attempts while no instance is reachable. The delay doubles each time; the next constant is
+/// the longest delay.
 const WAIT: Duration = Duration::from_millis(20);
 const WAIT_MAX: Duration = Duration::from_millis(250);
-/// Most idle HTTP/1.1 connections of each instance.
+/// Maximum number of idle HTTP/1.1 connections of each instance.
 const IDLE_MAX: usize = 8;
 
 /// Makes the request from an instance's base path and the remaining time.
@@ -47,7 +51,7 @@ pub struct Settings {
     pub files: Files,
     pub protocol: Protocol,
     pub open_max: usize,
-    /// Most inquiries that may wait.
+    /// Maximum number of inquiries that may wait.
     pub queue_max: usize,
     /// Time limit of an inquiry to one instance.
     pub timeout: Duration,
@@ -55,7 +59,6 @@ pub struct Settings {
     pub told: bool,
 }
 
-/// Why an inquiry has no ruling.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unanswered {
     /// The result is unknown at present.
@@ -64,7 +67,7 @@ pub enum Unanswered {
     /// Other callers have used up a limit of this process or of the other one.
     #[error("{0}")]
     Busy(String),
-    /// The inquiry would be refused at any time.
+    /// The inquiry was refused; a repetition would be refused too.
     #[error("{0}")]
     Refused(String),
 }
@@ -75,7 +78,7 @@ pub struct Pool {
     turn: AtomicU64,
     places: Semaphore,
     waiting: AtomicUsize,
-    /// The time of the last answer of any instance.
+    /// The time at which any instance last answered.
     good: Mutex<Instant>,
     generation: RwLock<Arc<str>>,
     metrics: Metrics,
@@ -100,7 +103,7 @@ struct State {
 enum Trouble {
     /// The instance is unreachable; it may be restarting.
     Away(String),
-    /// The instance has as many inquiries as it accepts.
+    /// The instance has as many open inquiries as it accepts.
     Full(String),
     /// The instance's answer is invalid.
     Wrong(String),
@@ -109,8 +112,8 @@ enum Trouble {
 }
 
 impl Pool {
-    /// A pool of connections to all instances. It follows their files and health from now on. Must be called inside a
-    /// runtime.
+    /// A pool of connections to all instances. From now on, the pool checks their files and health. Must be called
+    /// inside a tokio runtime.
     pub fn open(settings: Settings, metrics: Metrics) -> Result<Arc<Self>, LinkError> {
         let limits = Limits { open_max: settings.open_max, idle_max: IDLE_MAX };
         let open = |(url, weight): &(String, u32)| {
@@ -139,7 +142,7 @@ impl Pool {
         Arc::clone(&self.generation.read())
     }
 
-    /// Sends `request` to an instance and parses the answer, of at most `cap_bytes`, with `read`.
+    /// Sends `request` to an instance; parses the answer, which may have at most `cap_bytes`, with `read`.
     pub async fn ask<T>(
         &self,
         request: &Make<'_>,
@@ -155,7 +158,7 @@ impl Pool {
         answer
     }
 
-    /// Waits until another inquiry may be open.
+    /// Waits until the limit of open inquiries allows a further inquiry.
     async fn place(&self, deadline: Instant) -> Result<tokio::sync::SemaphorePermit<'_>, Unanswered> {
         if let Ok(place) = self.places.try_acquire() {
             return Ok(place);
@@ -274,8 +277,8 @@ impl Pool {
         Err(trouble)
     }
 
-    /// The instances in the order of use: one that answers, chosen by weight; the others that answer; those that do not
-    /// answer.
+    /// The instances in the order of use: an instance that answers, chosen by weight; other instances that answer;
+    /// instances that do not answer.
     fn order(&self) -> Vec<usize> {
         let up: Vec<bool> = self.instances.iter().map(|instance| instance.state.lock().down.is_none()).collect();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);

@@ -19,7 +19,7 @@ use crate::{Finding, Path as FieldPath, Pin, Pinned, Severity, TEXT_BYTES_MAX, W
 const LOCK: &str = "images.lock";
 /// The argument for standard input and output.
 const STANDARD: &str = "-";
-/// Most files in a folder; a larger folder probably contains something other than manifests.
+/// Maximum number of files in a folder; a larger folder probably contains something other than manifests.
 const FILES_MAX: usize = 100_000;
 
 /// Why a command failed.

@@ -1,4 +1,4 @@
-//! Replaces scalars in a YAML text; all other bytes stay the same.
+//! Replaces scalars in a YAML text; all other bytes of the text stay the same.
 //!
 //! A scalar keeps its style of quotes.
 

@@ -1,8 +1,8 @@
 //! Does the webhook's work on files: pins every image in manifests to its digest and changes nothing else.
 //!
 //! This crate owns the parsing of YAML with the position of each image, the edits of the images' bytes, and KRM
-//! functions (`ResourceList` in, `ResourceList` out). A [`service_core::role::Review`] judges the images with reviews
-//! such as an API server sends, so rules, validators and messages are those of the webhook.
+//! functions (`ResourceList` in, `ResourceList` out). A [`service_core::role::Review`] judges the images by reviews
+//! like those that an API server sends. So rules, validators and messages are those of the webhook.
 
 pub mod command;
 mod edit;

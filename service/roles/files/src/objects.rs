@@ -14,15 +14,15 @@ use crate::paths::Path;
 use crate::review::{Answer, ReviewedObject, ask};
 use crate::yaml::{Document, Error, Id};
 
-/// Longest time of a review: an API server waits no longer for a webhook.
+/// Time limit of a review: an API server waits no longer for a webhook.
 pub const LONGEST: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     Info,
-    /// A problem that the policy allows.
+    /// A warning: the policy allows the image in spite of a problem.
     Warning,
-    /// An image that may not run or was not found.
+    /// An error: an image may not run or was not found.
     Error,
 }
 
@@ -37,7 +37,6 @@ impl Severity {
     }
 }
 
-/// An object in a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object {
     pub id: Id,
@@ -63,12 +62,9 @@ pub struct Finding {
     pub proposed: Option<String>,
 }
 
-/// An image that was pinned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
-    /// The image before the change.
     pub image: String,
-    /// The image after the change.
     pub pinned: String,
     /// The signers and their evidence, if signatures were verified.
     pub evidence: Vec<String>,
@@ -81,12 +77,12 @@ pub struct Judged {
     pub pins: Vec<Pin>,
 }
 
-/// Options of a run.
+/// Options for judging images in files.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
     /// Further fields with images.
     pub paths: Vec<Path>,
-    /// The namespace of objects that name none.
+    /// The namespace of objects that name no namespace.
     pub namespace: String,
 }
 
@@ -113,8 +109,8 @@ fn object(document: &Document, id: Id) -> Option<Object> {
     })
 }
 
-/// The fields with images in Kubernetes' built-in kinds. They are used only to find the field for an answer about a
-/// whole object.
+/// The fields with images in Kubernetes' built-in kinds. These paths are used only to find the field to which an answer
+/// about a whole object refers.
 static USUAL: LazyLock<Vec<Path>> = LazyLock::new(|| {
     let specs = ["spec", "spec.template.spec", "spec.jobTemplate.spec.template.spec", "template.spec"];
     let fields = [
@@ -166,7 +162,6 @@ pub async fn judge(
     Ok(judged)
 }
 
-/// An object and its text.
 struct ObjectContext<'a> {
     review: &'a dyn Review,
     text: &'a str,
@@ -181,7 +176,7 @@ impl ObjectContext<'_> {
         ask(self.review, asked, Instant::now() + LONGEST).await
     }
 
-    /// Judges each image separately, after the whole object was refused with the message `whole`.
+    /// Judges each image separately, after a review of the whole object was refused with the message `whole`.
     async fn one_by_one(&self, images: &[(String, Id)], whole: String, judged: &mut Judged) {
         let before = judged.findings.len();
         for (pointer, id) in images {

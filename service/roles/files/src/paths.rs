@@ -4,7 +4,6 @@ use std::str::FromStr;
 
 use crate::yaml::{Document, Id, Value};
 
-/// Most components of a path.
 const STEPS_MAX: usize = 32;
 
 /// A path from the root of an object to image fields.
@@ -18,7 +17,6 @@ enum Step {
     Each,
 }
 
-/// The text is not a path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no path of fields: write keys with dots between, and `[*]` for every item, as in spec.workers[*].image"
@@ -50,7 +48,7 @@ impl FromStr for Path {
 }
 
 impl Path {
-    /// The scalars of `object` at this path, each with its JSON pointer.
+    /// The scalars of `object` to which this path leads, each with its JSON pointer.
     pub fn find(&self, document: &Document, object: Id) -> Vec<(String, Id)> {
         let mut found = vec![(String::new(), object)];
         for step in &self.0 {

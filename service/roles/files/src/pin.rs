@@ -23,7 +23,7 @@ impl Pinned {
     }
 }
 
-/// Pins the images of all objects in `text`; other documents stay the same.
+/// Pins the images of all objects in `text`; YAML documents that are no objects stay the same.
 pub async fn pin(review: &dyn Review, text: &str, wanted: &Wanted) -> Result<Pinned, Error> {
     let (mut edits, mut findings, mut pins) = (Vec::new(), Vec::new(), Vec::new());
     for document in documents(text)? {

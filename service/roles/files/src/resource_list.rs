@@ -16,7 +16,6 @@ use crate::yaml::{self, Document, documents};
 pub enum Error {
     #[error("the input is no YAML: {0}")]
     Yaml(#[from] yaml::Error),
-    /// The input is not a `ResourceList`.
     #[error(
         "the input is no ResourceList: its `kind` is {0}; a KRM function is given one by kpt or kustomize on its standard input"
     )]
@@ -39,7 +38,6 @@ impl Done {
     }
 }
 
-/// Pins the images of all items in `text`.
 pub async fn run(review: &dyn Review, text: &str, mut wanted: Wanted) -> Result<Done, Error> {
     let documents = documents(text)?;
     let Some(document) = documents.first() else { return Err(Error::Kind("missing".into())) };
@@ -119,7 +117,7 @@ fn dotted(pointer: &str) -> String {
     path
 }
 
-/// The edit that appends `results` to those in the list.
+/// The edit that appends `results` to the results in the `ResourceList`.
 fn results_edit(text: &str, document: &Document, results: &[Value]) -> Option<Edit> {
     if results.is_empty() {
         return None;

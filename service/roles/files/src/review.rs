@@ -6,32 +6,28 @@ use serde_json::{Value, json};
 use service_core::role::Review;
 use tokio::time::Instant;
 
-/// The result for an object.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// The reason for a refusal.
     pub refused: Option<String>,
     pub warnings: Vec<String>,
     /// The new images, by JSON pointer.
     pub images: Vec<(String, String)>,
-    /// Facts about images from the review; each image once.
+    /// The facts about images that the review states; each image occurs once.
     pub known: Vec<Known>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Known {
-    /// The image before the review.
     pub image: String,
     #[serde(default)]
     pub digest: String,
     #[serde(default)]
     pub signers: Vec<String>,
-    /// Where the signatures were found, and their format.
+    /// The places where the signatures were found, and their format.
     #[serde(default)]
     pub evidence: Vec<String>,
 }
 
-/// An object to review.
 #[derive(Debug, Clone, Copy)]
 pub struct ReviewedObject<'a> {
     /// The API group and version, `group/version`, or the version alone.

@@ -8,23 +8,17 @@ use std::ops::Range;
 
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span, Tag};
 
-/// Largest text; a chart with thousands of objects has some megabytes.
+/// Largest YAML text, in bytes; a chart with thousands of objects has some megabytes.
 pub const TEXT_BYTES_MAX: usize = 64 << 20;
-/// Most nodes of one document as JSON, so that aliases of aliases cannot fill the memory.
+/// Maximum number of nodes of one document after aliases are resolved, so that aliases of aliases cannot fill the
+/// memory.
 const NODES_MAX: usize = 4 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The text is not valid YAML.
     #[error("line {line}, column {column}: {what}")]
-    Syntax {
-        /// Line number, from 1.
-        line: usize,
-        /// Column number, from 1.
-        column: usize,
-        what: String,
-    },
-    /// The text is too large.
+    Syntax { line: usize, column: usize, what: String },
     #[error("the text has {bytes} bytes; at most {TEXT_BYTES_MAX} are read")]
     TooLarge { bytes: usize },
     /// The document is too large as JSON, or an alias contains itself.
@@ -33,12 +27,8 @@ pub enum Error {
         /// First line of the document, from 1.
         line: usize,
     },
-    /// A key is not a string.
     #[error("line {line}: a key is a list or a map")]
-    Key {
-        /// Line number, from 1.
-        line: usize,
-    },
+    Key { line: usize },
 }
 
 /// The number of a node in its document.
@@ -53,7 +43,6 @@ pub struct Node {
     pub value: Value,
 }
 
-/// The kinds of nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     /// A scalar without quotes and escapes, and its style.
@@ -178,7 +167,7 @@ impl Reader {
     }
 }
 
-/// Whether a tag makes any scalar a string.
+/// Whether the tag makes its scalar a string, whatever the text is.
 fn is_text(tag: Option<&Tag>) -> bool {
     tag.is_some_and(|tag| tag.is_yaml_core_schema_tag("str"))
 }
@@ -192,7 +181,7 @@ impl Document {
         &self.nodes[id]
     }
 
-    /// The value of `key` in a map; entries of the map itself take precedence over merged ones.
+    /// The value of `key` in a map; entries of the map itself take precedence over merged entries.
     pub fn get(&self, map: Id, key: &str) -> Option<Id> {
         self.get_within(map, key, MERGES_MAX)
     }
@@ -230,7 +219,7 @@ impl Document {
         self.text(self.get(map, key)?)
     }
 
-    /// The node below `from` at a JSON pointer (RFC 6901).
+    /// The node at the JSON pointer `pointer` (RFC 6901), below the node `from`.
     pub fn at(&self, from: Id, pointer: &str) -> Option<Id> {
         pointer.split('/').skip(1).try_fold(from, |at, part| match &self.nodes[at].value {
             Value::List(items) => items.get(part.parse::<usize>().ok()?).copied(),
@@ -283,7 +272,8 @@ impl Document {
         Some(())
     }
 
-    /// Adds the entries of a map, and merged entries that it lacks. Of a repeated key, the last value counts.
+    /// Adds the entries of a map, and the merged entries whose keys the map lacks. Of a repeated key, the last value
+    /// counts.
     fn merged<'a>(&'a self, map: Id, into: &mut Entries<'a>, left: &mut usize, depth: usize) -> Option<()> {
         *left = left.checked_sub(1)?;
         let Value::Map(entries) = &self.nodes[map].value else { return Some(()) };
@@ -310,10 +300,10 @@ impl Document {
     }
 }
 
-/// Most levels of merged maps.
+/// Maximum number of levels of merged maps.
 const MERGES_MAX: usize = 16;
 
-/// Entries of a map, each key once.
+/// The entries of a map in which each key occurs once.
 #[derive(Default)]
 struct Entries<'a> {
     list: Vec<(&'a str, Id)>,

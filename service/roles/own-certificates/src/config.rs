@@ -1,6 +1,7 @@
 //! The section `admission.ownCertificates`: the replicas make and renew the webhook's certificates.
 //!
-//! This module owns keys and defaults, and checks that the lifetimes leave time for every step of a rotation.
+//! This module owns the keys of the section and their defaults, and checks that the lifetimes leave time for every step
+//! of a rotation.
 
 use std::time::Duration;
 
@@ -14,19 +15,20 @@ const SERVICE: &str = "longhaul-webhook";
 const CERTIFICATES: &str = "longhaul-webhook-certificates";
 /// Default name of the webhook configuration; the manifests use it.
 const WEBHOOK: &str = "longhaul-webhook";
-/// Default lifetime of the authority, which is renewed after 20 days without manual work.
+/// Default lifetime of the authority, 30 days. The replicas replace the authority after 20 days, without manual work.
 const AUTHORITY_LIFETIME: Duration = Duration::from_hours(30 * 24);
-/// Default lifetime of the certificate, which is renewed after 112 hours. So an API server may be away for a weekend.
+/// Default lifetime of the certificate, a week. The replicas renew the certificate after 112 hours, so an API server
+/// may be away for a weekend.
 const LEAF_LIFETIME: Duration = Duration::from_hours(7 * 24);
-/// Default of `settle`. One API server notices a changed webhook configuration within seconds; several ones under load
-/// need up to this time.
+/// Default of `settle`. One API server notices a changed webhook configuration within seconds; several API servers
+/// under load need up to two minutes.
 const SETTLE: Duration = Duration::from_mins(2);
-/// Default of `interval`. Each replica sends two small requests per interval and uses a new certificate within this
-/// time.
+/// Default of `interval`. Each replica sends two small requests per interval, and uses a new certificate within one
+/// interval.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// Least lifetime of a certificate; a shorter one would expire before a replica has read it.
+/// Shortest lifetime of a certificate; a certificate of a shorter lifetime would expire before a replica has read it.
 const LEAF_LIFETIME_MIN: Duration = Duration::from_secs(3);
-/// Least ratio of the authority's lifetime to the certificate's. An authority is replaced, but still signs, when a
+/// Smallest ratio of the authority's lifetime to the certificate's. An authority is replaced, but still signs, when a
 /// third of its lifetime is left, and a certificate must fit into this third.
 const LEAVES_PER_AUTHORITY: u32 = 3;
 
@@ -35,11 +37,9 @@ const LEAVES_PER_AUTHORITY: u32 = 3;
 pub struct OwnCertificates {
     /// The Service that the API server calls. The certificate contains its names.
     pub service: String,
-    /// The namespace of Service, Secret and Lease; if absent, the Pod's.
+    /// The namespace of Service, Secret and Lease; if absent, the Pod's namespace.
     pub namespace: Option<String>,
-    /// The Secret with the certificates.
     pub secret: String,
-    /// The Lease whose holder makes the certificates.
     pub lease: String,
     /// The `MutatingWebhookConfiguration`s whose `caBundle` is written.
     pub webhooks: Vec<String>,
@@ -67,7 +67,6 @@ pub struct RawOwn {
 }
 
 impl OwnCertificates {
-    /// Checks the written settings.
     pub fn check(raw: RawOwn, check: &Checker<'_>) -> Result<Self, Error> {
         let at = |key: &str| format!("admission.ownCertificates.{key}");
         if cfg!(not(feature = "rotation")) {
@@ -109,7 +108,7 @@ impl OwnCertificates {
 }
 
 impl Default for OwnCertificates {
-    /// The settings for an empty section.
+    /// The settings that an empty section means.
     fn default() -> Self {
         Self {
             service: SERVICE.into(),

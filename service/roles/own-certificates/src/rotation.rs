@@ -2,16 +2,16 @@
 //! configurations, and their rotation without a failed call.
 //!
 //! This module owns the Secret and the bundles. The holder of a Lease writes (`keeper`). Every replica reads the
-//! certificate from the Secret through the API (`reader`), because a mounted Secret is updated more than a minute late.
-//! `step` chooses the next step, without I/O. A rotation has these steps:
+//! certificate from the Secret through the API (`reader`), because the files of a mounted Secret are updated more than
+//! a minute late. The module `step` chooses the next step, without I/O. A rotation has these steps:
 //!
 //! 1. A certificate is replaced by one of the same authority when a third of its lifetime is left.
-//! 2. When a third of the authority's lifetime is left, the next authority is made. It is trusted too, but signs
-//!    nothing yet.
+//! 2. When a third of the authority's lifetime is left, the next authority is made. The next authority is trusted too,
+//! but signs nothing yet.
 //! 3. After every configuration trusts the next authority and `settle` has passed, it signs the certificate, and the
 //!    key of the old authority is deleted.
-//! 4. The old authority stays trusted until the last certificate that it signed has expired: some replica may not have
-//!    read the Secret and still use that certificate.
+//! 4. The old authority stays trusted until the last certificate that it signed has expired: a replica that has not
+//! read the Secret may still use that certificate.
 
 mod bundle;
 mod keeper;
@@ -50,8 +50,8 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// Starts to read the certificate into `handed`, and to make it while this replica holds the Lease. Service, Secret
-    /// and Lease are in `namespace`.
+    /// Starts to read the certificate into `handed`. While this replica holds the Lease, it also makes the certificate.
+    /// Service, Secret and Lease are in `namespace`.
     pub fn start(
         settings: &OwnCertificates,
         namespace: String,
@@ -69,12 +69,11 @@ impl Rotation {
         Self { state, tasks, stop }
     }
 
-    /// The health check of the rotation.
     pub fn probe(&self) -> Arc<dyn Probe> {
         Arc::clone(&self.state) as _
     }
 
-    /// Waits until a task ends that should never end; returns the reason.
+    /// Waits for the unexpected end of a task; returns the reason.
     pub async fn broken(&mut self) -> String {
         match self.tasks.join_next().await {
             Some(Err(error)) => error.to_string(),
@@ -82,12 +81,11 @@ impl Rotation {
         }
     }
 
-    /// Releases the Lease, so that another replica takes over at once. This replica still reads the certificate.
+    /// Releases the Lease, so that another replica takes over at once. The former holder still reads the certificate.
     pub fn resign(&self) {
         self.stop.cancel();
     }
 
-    /// Ends all tasks.
     pub async fn stop(mut self) {
         self.stop.cancel();
         self.tasks.shutdown().await;
@@ -103,7 +101,7 @@ impl Installation {
         format!("/api/v1/namespaces/{}/secrets", self.namespace)
     }
 
-    /// The names in the certificate; the API server uses the last one.
+    /// The DNS names in the certificate; the API server uses the last name.
     fn names(&self) -> [String; 3] {
         let (service, namespace) = (&self.settings.service, &self.namespace);
         [service.clone(), format!("{service}.{namespace}"), format!("{service}.{namespace}.svc")]

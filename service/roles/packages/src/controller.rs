@@ -17,9 +17,9 @@ use service_core::config::Kubernetes;
 use service_core::edge::Probe;
 use service_core::kube::{Client, Cluster, KubeconfigError};
 
-/// Time that workers get at the end to finish their objects.
+/// Time that workers get to finish their objects when the process ends.
 const FINISH_MAX: Duration = Duration::from_secs(3);
-/// The reason of the end if the reconciler was stopped.
+/// The text of the reason if the reconciler was stopped on purpose.
 const STOPPED: &str = "the reconciler was stopped";
 
 #[derive(Debug, thiserror::Error)]
@@ -112,7 +112,7 @@ impl Controller {
         [self.packages.probe(), self.policies.probe()]
     }
 
-    /// Waits until a task ends that should never end; returns the reason.
+    /// Waits for the unexpected end of a task; returns the reason.
     pub async fn broken(&mut self) -> String {
         let (name, ended) = tokio::select! {
             why = self.packages.broken() => return why,
@@ -140,7 +140,7 @@ impl Controller {
 }
 
 impl Reconciliation {
-    /// Reconciles until stopped; returns the reason of the end.
+    /// Reconciles until stopped; returns the reason why it ended.
     async fn run(mut self) -> String {
         let stop = self.stop.clone();
         // Before both lists are done, missing objects cannot be distinguished from unlisted ones.

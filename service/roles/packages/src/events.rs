@@ -9,8 +9,8 @@ service_core::events! {
     RECONCILE_CUT = "reconcile.cut" [],
     /// An Event object could not be written.
     EVENT_LOST = "reconcile.event-lost" ["package", "error"],
-    /// A policy whose package is gone was removed.
+    /// A network policy whose package is gone was removed.
     ORPHAN_REMOVED = "reconcile.orphan-removed" ["policy", "uid"],
-    /// A policy whose package is gone could not be removed.
+    /// A network policy whose package is gone could not be removed.
     ORPHANS_FAILED = "reconcile.orphans-failed" ["uid", "error"],
 }

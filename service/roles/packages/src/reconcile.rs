@@ -1,8 +1,8 @@
 //! The reconciler of packages: phases, retries, finalizer, and one NetworkPolicy for each allowed connection. Policies
 //! that others change or delete are restored.
 //!
-//! This module remembers facts about a package between two reconciliations, and forgets them with the package. It reads
-//! the stores and writes through the API; it does not control the watches.
+//! This module remembers facts about a package between two reconciliations, and forgets them with the package. The
+//! reconciler reads the stores and writes through the API; it does not control the watches.
 
 mod api;
 mod inbox;
@@ -35,11 +35,11 @@ pub use term::{Parts, Term};
 
 /// The finalizer that delays the deletion of a package until its policies are removed.
 const FINALIZER: &str = "longhaul.dev/cleanup";
-/// The pause after the second restoration of a policy. It doubles each time, so that two conflicting writers do not
-/// write without pause.
+/// The pause after the second restoration of a policy. The pause doubles each time, so that two conflicting writers do
+/// not write without pause.
 const RESTORE_PAUSE: Duration = Duration::from_secs(1);
 const RESTORE_PAUSE_MAX: Duration = Duration::from_mins(5);
-/// After this time without a restoration, the next one counts as the first.
+/// After this time without a restoration, the next restoration counts as the first.
 const RESTORES_FORGOTTEN: Duration = Duration::from_mins(10);
 
 /// Reconciles packages while this process leads.
@@ -56,11 +56,11 @@ pub struct Reconciler {
     results: Family<Label, Counter>,
 }
 
-/// What is remembered about a package while it exists.
+/// The facts that are remembered about a package while it exists.
 #[derive(Debug, Clone, Default)]
 struct Memo {
     uid: Box<str>,
-    /// The last generation that was finished, with success or failure.
+    /// The package's last generation that was finished, with success or failure.
     done: Option<i64>,
     /// Whether the last generation succeeded, so that its policies are restored after changes.
     kept: bool,
@@ -71,14 +71,12 @@ struct Memo {
     generation: i64,
     failures: usize,
     retry_at: Option<Instant>,
-    /// Whether the policies were removed, so that nothing is left to do when the object goes.
+    /// Whether the package's policies were removed, so that no work is left when the package disappears.
     cleaned: bool,
 }
 
-/// The kinds of work on a package.
 #[derive(Debug, PartialEq, Eq)]
 enum Work {
-    /// Nothing to do.
     Skip,
     /// Apply the spec to the cluster.
     Apply,
@@ -89,7 +87,7 @@ enum Work {
 }
 
 impl Reconciler {
-    /// Reconciles keys until the queue is closed.
+    /// Reconciles packages from the queue until the queue is closed.
     async fn work(self: Arc<Self>) {
         while let Some(turn) = self.queue.next().await {
             self.visit(&turn.key).await;
@@ -225,8 +223,8 @@ impl Reconciler {
     }
 }
 
-/// Decides which work a package needs. A package that is new to this process is never skipped, nor is a due retry. Our
-/// own status writes always are.
+/// Decides which work a package needs. A package that is new to this process is never skipped, nor is a retry that is
+/// due. Events of our own status writes are always skipped.
 fn decide(object: &Object, memo: Option<&Memo>, now: Instant) -> Work {
     let ours = object.body.finalizers.iter().any(|finalizer| &**finalizer == FINALIZER);
     let retry_waits = memo
@@ -247,7 +245,7 @@ fn decide(object: &Object, memo: Option<&Memo>, now: Instant) -> Work {
     if settled { Work::Skip } else { Work::Apply }
 }
 
-/// The pause before the next restoration, after this many in a row.
+/// The pause before the next restoration of a policy, after `restores` restorations in a row.
 fn restore_pause(restores: u32) -> Duration {
     let doublings = restores.saturating_sub(2);
     if restores < 2 {

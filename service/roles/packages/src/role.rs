@@ -20,7 +20,6 @@ const ABOUT: About = About {
     always: true,
 };
 
-/// The role that watches and reconciles Packages.
 #[derive(Debug)]
 pub struct PackagesRole;
 
@@ -54,7 +53,7 @@ impl Running for Tasks {
         .boxed()
     }
 
-    /// Lets open writes finish. No caller waits for the watch.
+    /// Lets open writes finish, and ends the watch, for which no caller waits.
     fn leave(&mut self) -> BoxFuture<'_, ()> {
         async move {
             if let Some(controller) = self.0.take() {

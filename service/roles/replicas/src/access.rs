@@ -1,8 +1,8 @@
-//! The rights of callers, by the subject alternative names of their certificates.
+//! The rights of the API's callers, by the subject alternative names of their certificates.
 //!
-//! Common names do not count, because an authority need not have checked them. A pattern matches only names of its own
-//! type: the pattern of a host does not match a URI or mail address with the same text, because an authority may issue
-//! those to others.
+//! Common names give no rights, because an authority need not have checked them. A pattern matches only names of its
+//! own type: the pattern of a host does not match a URI or mail address with the same text, because an authority may
+//! have issued such a name to another client.
 
 use crate::config;
 
@@ -79,8 +79,8 @@ impl Pattern {
     }
 }
 
-/// Whether `pattern` applies to names of this type. A pattern with a colon applies to URIs, another one with `@` to
-/// mail addresses, all others to host names.
+/// Whether `pattern` applies to names of this type. A pattern with a colon applies to URIs, a pattern with `@` but no
+/// colon to mail addresses, any other pattern to host names.
 fn is_of_kind(pattern: &str, name: &Alternative) -> bool {
     match name {
         Alternative::Uri(_) => pattern.contains(':'),
@@ -89,8 +89,8 @@ fn is_of_kind(pattern: &str, name: &Alternative) -> bool {
     }
 }
 
-/// Whether a prefix of a name can be trusted. It cannot for a URI whose path contains `..` or another spelling of its
-/// components (SPIFFE ID, section 2.2).
+/// Whether a pattern for a prefix may match `name`. A prefix matches no URI whose path contains `..` or another
+/// spelling of its components (SPIFFE ID, section 2.2).
 fn is_plain(name: &Alternative) -> bool {
     let Alternative::Uri(uri) = name else { return true };
     let path = uri.split_once("://").map_or(uri.as_str(), |(_, rest)| rest);

@@ -10,7 +10,7 @@ use service_core::edge::Answer;
 
 /// Header: `metadata.resourceVersion` of the Deployment in the answer.
 pub const REVISION: HeaderName = HeaderName::from_static("longhaul-revision");
-/// Header: the version up to which the cache is complete.
+/// Header: the resource version up to which the cache is complete.
 pub const CACHE_REVISION: HeaderName = HeaderName::from_static("longhaul-cache-revision");
 /// Header: milliseconds since the cache last received data from the API server.
 pub const CACHE_AGE: HeaderName = HeaderName::from_static("longhaul-cache-age-ms");
@@ -23,7 +23,6 @@ pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     pub status: StatusCode,
-    /// The text for people.
     pub text: String,
     /// Time after which the caller may retry.
     pub retry_after: Option<Duration>,
@@ -47,7 +46,7 @@ impl Refusal {
         Self::new(StatusCode::BAD_REQUEST, text)
     }
 
-    /// Adds that the caller may retry after `wait`.
+    /// Adds to the answer that the caller may retry after `wait`.
     #[must_use]
     pub fn after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);

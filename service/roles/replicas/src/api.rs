@@ -1,7 +1,8 @@
 //! One call from its head to its answer: caller, rate, route, rights, and the log line about the call.
 //!
 //! This module implements these steps for the API (`service_core::edge::serve` runs them in order), and makes request
-//! ids. Counts are read only from the cache; only calls that change something reach the API server.
+//! ids. Replica counts are read only from the cache; only calls that change a Deployment send requests to the API
+//! server.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant as StdInstant, SystemTime};
@@ -32,16 +33,14 @@ use service_core::logs::{Throttle, names};
 use service_core::role::Review;
 use service_watch::{Key, Link, View, reaches};
 
-/// The answer to a change of a count; the interface prescribes the text.
+/// The answer to a change of a replica count; the API prescribes the text.
 const SCALED: &str = "Replica count updated successfully.";
-/// The answer to a change of an image.
 const IMAGE_SET: &str = "Image updated successfully.";
-/// The answer to a dry run.
 const DRY_RUN: &str = "Dry run: nothing was changed.";
-/// The API server counts as disconnected after this time without a stream and without data. Usually a second lies
-/// between two streams.
+/// After this time without a watch stream and without data, the API server counts as disconnected. Usually a second
+/// lies between two streams.
 const DISCONNECTED_AFTER: Duration = Duration::from_secs(5);
-/// Most bytes of a request id from a caller.
+/// Maximum number of bytes of a request id from a caller.
 const REQUEST_ID_BYTES_MAX: usize = 64;
 /// Retry delay for a caller that was refused because of a shared limit.
 const BUSY_RETRY: Duration = Duration::from_secs(1);
@@ -129,7 +128,7 @@ impl Api {
         }
     }
 
-    /// Uses `allow` and `rate` from now on. Buckets keep their tokens if the rate is unchanged.
+    /// Uses the rights `allow` and the limits `rate` from now on. If the rate is unchanged, buckets keep their tokens.
     pub fn replace(&self, allow: &config::Allow, rate: config::Rate) {
         let mut gate = self.gate.write();
         let limits = if gate.limits.rate() == rate { Arc::clone(&gate.limits) } else { Arc::new(Limits::new(rate)) };
@@ -275,7 +274,7 @@ impl Api {
         Err(Refusal::new(StatusCode::GATEWAY_TIMEOUT, text))
     }
 
-    /// Logs a call that changes something.
+    /// Logs a call that changes a Deployment.
     fn audit(
         call: &Call,
         (verb, target, container): (Verb, Target<'_>, Option<&str>),
@@ -380,7 +379,7 @@ impl Calls for Api {
         })
     }
 
-    /// Reads the body; only calls that set something have one.
+    /// Reads the body of a call; only calls that set a count or an image have a body.
     async fn read<'a, B: Body<Data = Bytes, Error: Broken> + Send + Unpin>(
         &'a self,
         _: &'a Self::Call,
@@ -442,8 +441,8 @@ impl Calls for Api {
     }
 }
 
-/// Whether a request names exactly one host (RFC 9112, section 3.2; RFC 9113, section 8.3.1). If there are two names,
-/// proxies differ in the one that they use.
+/// Whether a request names exactly one host, as HTTP demands (RFC 9112, section 3.2; RFC 9113, section 8.3.1). If a
+/// request names two hosts, proxies differ in the name that they use.
 fn names_one_host(head: &Head) -> bool {
     let hosts = head.headers.get_all(header::HOST).iter().count();
     hosts == 1 || hosts == 0 && head.version == Version::HTTP_2 && head.uri.authority().is_some()

@@ -1,5 +1,4 @@
-//! The command `certs dev`: makes authorities and certificates, valid and invalid ones, to try the API over
-//! Deployments.
+//! The command `certs dev`: makes authorities and certificates, valid and invalid, to try the API over Deployments.
 //!
 //! The certificates are for development and tests. In production, use an issuer that renews certificates, such as
 //! cert-manager (`kind/manifests/replicas-cert-manager`). Every file is replaced; keys have mode 0400.
@@ -15,7 +14,7 @@ use rcgen::{
 };
 use time::{Duration, OffsetDateTime};
 
-/// How much before now certificates are valid, for clocks that are behind.
+/// The time by which a certificate's validity starts before its creation, for clocks that are behind.
 const BACKDATED: Duration = Duration::hours(1);
 /// The SPIFFE trust domain of clients' names.
 const TRUST_DOMAIN: &str = "longhaul.dev";
@@ -44,7 +43,6 @@ struct Pair {
     key: String,
 }
 
-/// Default name of the authority.
 pub const AUTHORITY: &str = "longhaul development CA";
 
 /// Commands that make certificates.
@@ -132,7 +130,7 @@ impl Authority {
         self.sign(&params)
     }
 
-    /// A server certificate, for a client that must be refused.
+    /// A certificate for servers only. A client with this certificate must be refused.
     fn wrong_purpose(&self, valid: Valid) -> Result<Pair, Error> {
         let mut params = params("wrong-purpose", 7, valid);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];

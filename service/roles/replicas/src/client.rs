@@ -23,9 +23,9 @@ use service_core::wire::{
     self, Identity, Limits, Origin, Protocol, Trust, certificates_from_pem, client_config, key_from_pem,
 };
 
-/// Time limit of a call, longer than the service's own.
+/// Time limit of a call, longer than the service's own limit.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Largest answer: one page of the largest size.
+/// Largest answer, in bytes: one page of the largest size.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
 const PAGE: usize = 1000;
 const PORT: u16 = 8444;
@@ -80,7 +80,7 @@ impl std::str::FromStr for Name {
 }
 
 impl Client {
-    /// A client of `server` (`host` or `host:port`). It trusts `ca` and uses `certificate`; all files are PEM.
+    /// A client of `server` (`host` or `host:port`). The client trusts `ca` and uses `certificate`; all files are PEM.
     pub fn new(server: &str, ca: &Path, certificate: &Path, key: &Path) -> anyhow::Result<Self> {
         let read = |path: &Path| std::fs::read(path).with_context(|| path.display().to_string());
         let Authority { host, port } = Authority::parse(server).with_context(|| format!("--server {server}"))?;

@@ -13,19 +13,22 @@ use service_core::config::quantity::{Size, Span};
 use service_core::config::{Checker, Error, Section, YamlError, yaml};
 use service_core::wire::provider;
 
-/// Largest body: it has one number, or one image of some hundred bytes.
+/// Default size limit of a body, in bytes. A body contains one number, or one image of some hundred bytes.
 const MAX_BODY_BYTES: u64 = 4 << 10;
-/// Default time limit of a call: kubectl's default for a write, and shorter than limits of proxies between.
+/// Default time limit of a call: kubectl's default for a write, and shorter than the limits of usual proxies.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Default limit of connections: a hundred clients with several connections each. An idle connection uses about 20 KiB.
+/// Default limit of open connections: enough for a hundred clients with several connections each. An idle connection
+/// uses about 20 KiB.
 const MAX_CONNECTIONS: usize = 512;
 /// Default limit of calls in work. A call that waits for an observation uses some kilobytes.
 const MAX_IN_FLIGHT: usize = 256;
-/// Default rate of one client: a dashboard that reads each of a hundred Deployments once a second.
+/// Default rate of one client in calls per second: enough for a dashboard that reads each of a hundred Deployments once
+/// a second.
 const CLIENT_PER_SECOND: u32 = 100;
-/// Default rate of all clients: ten such dashboards, a small load for one processor.
+/// Default rate of all clients in calls per second: enough for ten dashboards with a hundred Deployments each, a small
+/// load for one processor.
 const ALL_PER_SECOND: u32 = 1000;
-/// Largest rate; a higher one would limit nothing.
+/// Largest rate in calls per second; a higher rate would limit nothing.
 const PER_SECOND_MOST: u64 = 10_000_000;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +43,7 @@ pub struct Replicas {
     pub crl: Vec<PathBuf>,
     /// Whether a certificate is refused if its authority has no revocation list.
     pub crl_required: bool,
-    /// The offered cipher suites; empty means all of TLS 1.3.
+    /// The offered cipher suites; an empty list means all suites of TLS 1.3.
     pub cipher_suites: Vec<SupportedCipherSuite>,
     /// Longest accepted period of validity of a client certificate.
     pub max_certificate_lifetime: Option<Duration>,
@@ -52,9 +55,9 @@ pub struct Replicas {
     pub images: bool,
     pub max_body_bytes: usize,
     pub timeout: Duration,
-    /// Most open connections; if more come, idle connections are closed.
+    /// Maximum number of open connections. If more clients connect, the service closes idle connections.
     pub max_connections: usize,
-    /// Most calls in work at one time; further calls get status 429.
+    /// Maximum number of calls in work at one time; further calls get status 429.
     pub max_in_flight: usize,
 }
 
@@ -70,11 +73,10 @@ pub struct Allow {
     pub image: Option<Vec<String>>,
 }
 
-/// The rate limits of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     pub client: Bucket,
-    /// The limit for all clients together.
+    /// The rate limit for all clients together.
     pub all: Bucket,
 }
 
@@ -82,7 +84,7 @@ pub struct Rate {
 pub struct Bucket {
     /// Tokens that are added per second.
     pub per_second: NonZeroU32,
-    /// Most tokens in the bucket.
+    /// Maximum number of tokens in the bucket: of calls at once.
     pub burst: NonZeroU32,
 }
 

@@ -1,10 +1,10 @@
-//! The needed field of a Deployment: the count. All other fields, above all the pod template, are skipped.
+//! The only needed field of a Deployment: the replica count. All other fields, above all the pod template, are skipped.
 
 use serde::Deserialize;
 
 use service_watch::{Form, Kind, RawObject, Source};
 
-/// The count of a Deployment without `spec.replicas` (`apps/v1`: "Defaults to 1").
+/// The replica count of a Deployment without `spec.replicas` (`apps/v1`: "Defaults to 1").
 const DEFAULT_REPLICAS: i32 = 1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! Sets an image: the change passes admission before it is sent, as if the API server had sent a review.
 //!
-//! So the same rules and credentials pin or refuse an image, even if the cluster does not call the webhook. The image
-//! that admission returns is written. This module makes the review and interprets its answer.
+//! So the rules and credentials of the webhook pin or refuse the image, even if the cluster does not call the webhook.
+//! The image that admission returns is written to the Deployment. This module makes the review and interprets its
+//! answer.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use super::scale::{Terms, Writer, Written, path};
 use service_core::kube::Write;
 use service_core::role::Review;
 
-/// The lists with containers that have names.
+/// The lists of a pod spec whose containers can be named in a call.
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 
 /// The result of a change of an image, or of a dry run.
@@ -66,7 +67,7 @@ fn place(deployment: &Value, container: &str) -> Result<ContainerField, Refusal>
     found.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "the deployment has no such container"))
 }
 
-/// The image to write, and warnings.
+/// The image that admission returns, and admission's warnings.
 async fn admitted(
     admit: &dyn Review,
     known: &Value,

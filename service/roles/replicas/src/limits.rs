@@ -12,7 +12,7 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
 use crate::config::{self, Bucket};
 
-/// Number of clients at which those with full buckets are forgotten: some megabytes of memory.
+/// Number of clients at which clients with full buckets are forgotten: their buckets use some megabytes of memory.
 const CLIENTS_MAX: usize = 10_000;
 
 type Keyed = RateLimiter<Arc<str>, HashMapStateStore<Arc<str>, RandomState>, DefaultClock>;
@@ -39,7 +39,6 @@ impl Limits {
         Self { rate, clients, all: RateLimiter::direct(quota(rate.all)), clock }
     }
 
-    /// The rate limits of the buckets.
     pub fn rate(&self) -> config::Rate {
         self.rate
     }

@@ -1,7 +1,7 @@
 //! The list of Deployments in pages, by namespace and name.
 //!
 //! The cursor of a page names the page's last Deployment, so it stays valid whatever changes. A Deployment that exists
-//! all the time is in exactly one page.
+//! during the whole listing is in exactly one page.
 
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
@@ -29,7 +29,6 @@ impl<'a> From<&'a Object<Deployment>> for Entry<'a> {
     }
 }
 
-/// A page of the objects in `store`.
 pub fn page(store: &Store<Deployment>, page: &PageQuery) -> Answer {
     let after = page.after.as_ref().map(Cursor::key);
     // One more than shown, to find out whether there are more.

@@ -1,4 +1,4 @@
-//! The metrics of the API. Their labels have closed lists of values: verbs, statuses and limits.
+//! The metrics of the API, whose labels have closed lists of values: verbs, statuses and limits.
 
 use http::StatusCode;
 use prometheus_client::encoding::EncodeLabelSet;

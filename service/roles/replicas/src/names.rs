@@ -1,8 +1,8 @@
 //! Checks names of Kubernetes objects.
 
-/// Longest label (RFC 1123).
+/// Longest DNS label, in bytes (RFC 1123).
 const LABEL_BYTES_MAX: usize = 63;
-/// Longest DNS subdomain (RFC 1123).
+/// Longest DNS subdomain, in bytes (RFC 1123).
 const SUBDOMAIN_BYTES_MAX: usize = 253;
 
 /// Whether a text has only lower-case letters, digits and dashes, with a letter or digit at both ends.
@@ -15,7 +15,8 @@ pub fn is_label(text: &str) -> bool {
         && bytes.iter().all(|byte| alphanumeric(*byte) || *byte == b'-')
 }
 
-/// Whether a text consists of labels between dots; each may be as long as the whole (Kubernetes' `IsDNS1123Subdomain`).
+/// Whether a text consists of DNS labels between dots. A label may be as long as the whole text (Kubernetes'
+/// `IsDNS1123Subdomain`).
 pub fn is_subdomain(text: &str) -> bool {
     let alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let is_part = |part: &str| {

@@ -99,7 +99,6 @@ async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
     Ok(Started { served: Some((listener, handler)), probes, reload: Some(reload), running })
 }
 
-/// Reloads rights and rates.
 fn reload(mut running: config::Replicas, api: Arc<Api>) -> Reload {
     Box::new(move |fresh| {
         let Some(fresh) = fresh.find::<config::Replicas>() else { return Ok(Vec::new()) };
@@ -128,7 +127,7 @@ impl Running for Stage {
         .boxed()
     }
 
-    /// Calls are still answered, and the watch continues.
+    /// Ends no task: calls are still answered, and the watch continues.
     fn leave(&mut self) -> BoxFuture<'_, ()> {
         std::future::ready(()).boxed()
     }

@@ -10,7 +10,7 @@ use super::names::{is_label, is_subdomain};
 
 /// Prefix of every path but that of the OpenAPI description.
 pub const BASE: &str = "/api/v1";
-/// Most Deployments in one answer: about 1 MB. A cursor leads to the next page.
+/// Maximum number of Deployments in one answer: about 1 MB. A cursor leads to the next page.
 pub const LIMIT_MAX: usize = 10_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,9 +21,9 @@ pub struct Target<'a> {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Route<'a> {
-    /// Read the count of one Deployment.
+    /// Read the replica count of one Deployment.
     Read(Target<'a>),
-    /// Set the count of one Deployment.
+    /// Set the replica count of one Deployment.
     Scale(Target<'a>, How),
     /// Set the image of a container in one Deployment.
     Image(Target<'a>, &'a str, How),
@@ -33,7 +33,6 @@ pub enum Route<'a> {
     Description,
 }
 
-/// The options of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct How {
     pub dry_run: bool,
@@ -41,10 +40,9 @@ pub struct How {
     pub wait: bool,
 }
 
-/// The requested page of the list.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PageQuery {
-    /// Most entries.
+    /// Maximum number of entries in the page.
     pub limit: usize,
     /// The page starts after this cursor.
     pub after: Option<Cursor>,

@@ -1,8 +1,8 @@
 //! Sets a replica count: reads the scale subresource and writes it with the version that was read.
 //!
-//! So no writer overwrites another one's change without notice: after a conflict the object is read and written again,
-//! a few times. If the caller names a revision, the write is not repeated, because the caller asked for a change of
-//! exactly that revision.
+//! So no writer overwrites another writer's change without notice: after a conflict, the object is read and written
+//! again, a few times. If the caller names a revision, the write is not repeated, because the caller asked for a change
+//! of exactly that revision.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use super::route::Target;
 use super::upstream;
 use service_core::kube::{Client, Write};
 
-/// Most attempts at one write. Each attempt fails only because another write succeeded, so of five simultaneous writers
-/// all succeed.
+/// Maximum number of attempts at one write. An attempt fails only because another write succeeded, so even five
+/// simultaneous writers all succeed.
 pub const ATTEMPTS_MAX: u32 = 6;
-/// Longest pause after the first conflict; it doubles each time, and the actual pause is drawn at random below it.
+/// Limit of the pause after the first conflict. The limit doubles each time, and the pause is drawn at random below it.
 const PAUSE: Duration = Duration::from_millis(20);
 
 pub struct Writer {
@@ -55,7 +55,6 @@ impl Writer {
         Self { client, metrics }
     }
 
-    /// Sets the count of `target`.
     pub async fn scale(&self, target: Target<'_>, count: i32, terms: Terms<'_>) -> Result<Written, Refusal> {
         let path = format!("{}/scale", path(target));
         self.change(&path, Write::Replace, terms, |mut scale| {
@@ -97,7 +96,7 @@ impl Writer {
         }
     }
 
-    /// Reads the object at `path`. If the caller named a revision, the object must have it.
+    /// Reads the object at the API path `path`. If the caller named a revision, the object must have it.
     pub async fn read(&self, path: &str, terms: Terms<'_>) -> Result<Value, Refusal> {
         let doing = "reading the deployment";
         let found = self.client.read_before(path, terms.deadline).await;
@@ -134,7 +133,7 @@ fn parsed(bytes: &Bytes, doing: &str) -> Result<Value, Refusal> {
     })
 }
 
-/// The API path of the Deployment. Both names are already checked, so no escapes are needed.
+/// The API path of the Deployment. Namespace and name are already checked, so no escapes are needed.
 pub fn path(target: Target<'_>) -> String {
     format!("/apis/apps/v1/namespaces/{}/deployments/{}", target.namespace, target.name)
 }

@@ -10,23 +10,22 @@ use service_core::config::{Checker, Error, Kind, Section, YamlError, kind, yaml}
 use service_core::wire::keeps_secrets;
 
 pub const KINDS: &[Kind] = &[kind::<SharedCache>()];
-/// Default time limit of an answer. A near Redis answers in less than a millisecond, and some registries in less than
-/// this.
+/// Default time limit of an answer. A near Redis answers in less than a millisecond. Waiting longer would gain little,
+/// because some registries answer in less than 50 ms.
 const TIMEOUT: Duration = Duration::from_millis(50);
-/// Longest time limit: a review has only seconds.
+/// Longest configurable time limit of an answer: a review has only seconds.
 const TIMEOUT_MAX: Duration = Duration::from_secs(5);
-/// The standard port of Redis.
 const PORT: u16 = 6379;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedCache {
     pub host: String,
     pub port: u16,
-    /// Whether the connection uses no TLS.
+    /// Whether the connection to Redis uses no TLS.
     pub plain: bool,
     /// PEM file with the authorities that are trusted for the server instead of the system's.
     pub ca_file: Option<PathBuf>,
-    /// The name expected in the server's certificate; `None` means its host.
+    /// The name expected in the server's certificate; `None` means the server's host name.
     pub server_name: Option<String>,
     /// The user in Redis' access control list.
     pub user: Option<String>,

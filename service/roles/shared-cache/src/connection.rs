@@ -1,7 +1,7 @@
 //! The connection to Redis, and the task that opens it again after a failure.
 //!
-//! A lookup uses the present connection or none: only the task waits for a connection. After a late or invalid answer,
-//! the connection is closed, and Redis gets no requests for a while.
+//! A lookup uses the present connection or fails: only the task waits for a new connection. After a late or invalid
+//! answer, the connection is closed, and Redis gets no requests for a while.
 
 use std::path::Path;
 use std::sync::{Arc, Weak};
@@ -23,7 +23,7 @@ use crate::{OpenError, SharedCache, VALUE_BYTES_MAX};
 
 /// Time limit for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long Redis gets no requests after a failure; it doubles each time.
+/// Time for which Redis gets no requests after a failure; the time doubles with each further failure.
 const REST_MIN: Duration = Duration::from_millis(200);
 const REST_MAX: Duration = Duration::from_secs(10);
 
@@ -46,7 +46,6 @@ struct Open {
 
 #[derive(Debug)]
 pub enum Lookup {
-    /// There is no connection.
     Away,
     /// The answer was late or invalid.
     Failed,
@@ -95,7 +94,7 @@ impl Connection {
         }
     }
 
-    /// Stores a value for its lifetime; returns the outcome.
+    /// Stores a value for the time `life`; returns the outcome as a metric label.
     pub async fn keep(&self, name: &str, value: &[u8], life: Duration) -> &'static str {
         let Some(open) = self.open.lock().clone() else { return "away" };
         let life = u64::try_from(life.as_millis()).unwrap_or(u64::MAX >> 16).max(1).to_string();
@@ -123,7 +122,7 @@ impl Connection {
         }
     }
 
-    /// Starts to use a new connection.
+    /// Starts to use the new connection with the number `serial`.
     fn gain(self: &Arc<Self>, serial: u64, asker: Asker, exchange: Exchange) {
         // Held until everything is recorded, so that a connection that ends at once is lost after it was there.
         let mut current = self.open.lock();
@@ -133,7 +132,7 @@ impl Connection {
         tracing::info!(name: crate::events::SHARED_CACHE_FOUND, "the shared cache is there");
     }
 
-    /// Closes the connection with this number, unless that has already happened.
+    /// Closes the connection with the number `serial`, unless it is already closed.
     fn lose(&self, serial: u64, why: &str) {
         let mut current = self.open.lock();
         if current.as_ref().is_some_and(|current| current.serial == serial) {

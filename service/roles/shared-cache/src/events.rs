@@ -1,7 +1,7 @@
 //! The names of log events about the shared cache, each with the keys of its fields.
 
 service_core::events! {
-    /// The shared cache works.
+    /// The shared cache answers again or for the first time.
     SHARED_CACHE_FOUND = "shared-cache.found" [],
     /// The shared cache gave no answer, a late one or an invalid one, and gets no requests for a while.
     SHARED_CACHE_LOST = "shared-cache.lost" ["error"],

@@ -1,7 +1,7 @@
 //! Requests on one stream to Redis: the login, then commands in order, each of which gets the next answer.
 //!
-//! This module owns the order. If a caller stops waiting, its late answer is dropped and goes to no other caller. An
-//! unexpected answer, or one larger than its command allows, ends the stream.
+//! This module owns the order of commands and answers. If a caller stops waiting, its late answer is dropped and goes
+//! to no other caller. An unexpected answer, or an answer larger than its command allows, ends the stream.
 
 use std::io;
 
@@ -11,20 +11,20 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::resp::{self, Reply, Wrong};
 
-/// Most commands that wait to be written.
+/// Maximum number of commands that wait to be written to Redis.
 const QUEUE_MAX: usize = 50;
-/// Most commands that are written and wait for their answers.
+/// Maximum number of commands that are written and wait for answers.
 const UNDER_WAY_MAX: usize = 256;
-/// Most bytes of one read; fewer if less memory is free.
+/// Maximum number of bytes of one read; a read gets fewer bytes if the buffer has less free space.
 const READ_BYTES: usize = 8 << 10;
-/// The error of Redis versions before 6, which have no users, about a login with user name and password.
+/// A part of the error with which Redis before version 6, which has no users, answers a login with user name and
+/// password.
 const KNOWS_NO_USERS: &str = "wrong number of arguments for 'auth' command";
 
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// The credentials for Redis.
 pub struct Login {
     /// The user in the access control list; `None` means the default user, which has only a password.
     pub user: Option<String>,
@@ -32,7 +32,6 @@ pub struct Login {
     pub password: Option<String>,
 }
 
-/// Why the stream ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Ended {
     #[error(transparent)]
@@ -40,13 +39,12 @@ pub enum Ended {
     /// An answer was invalid.
     #[error(transparent)]
     Wrong(#[from] Wrong),
-    /// Redis closed the stream.
     #[error("it closed the connection")]
     Closed,
     /// An answer came although no command was waiting.
     #[error("it answered what nobody asked")]
     Unasked,
-    /// Redis refused the credentials.
+    /// Redis refused the login.
     #[error("it does not take the password: check `user` and `passwordFile` of `sharedCache`")]
     Stranger,
     /// No caller can send commands any more.
@@ -202,14 +200,14 @@ mod tests {
         Login { user: user.map(str::to_owned), password: Some("secret".to_owned()) }
     }
 
-    /// A stream that a task serves, and its other end.
+    /// A running exchange whose stream a task serves, and the other end of the stream.
     async fn running() -> (Asker, DuplexStream, AbortOnDropHandle<Ended>) {
         let (ours, theirs) = duplex(64);
         let (asker, mut exchange) = Exchange::greet(Box::new(ours), &nobody()).await.unwrap();
         (asker, theirs, AbortOnDropHandle::new(tokio::spawn(async move { exchange.run().await })))
     }
 
-    /// Asserts that exactly this command arrives.
+    /// Asserts that exactly the command `words` arrives on the stream.
     async fn hears(stream: &mut DuplexStream, words: &[&str]) {
         let expected = resp::command(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
         let mut bytes = vec![0; expected.len()];
@@ -252,8 +250,8 @@ mod tests {
         assert_eq!(fourth, Some(Reply::Nil), "an error ends nothing");
     }
 
-    /// More commands are sent than fit into the stream and all queues. They are answered in order, only after the last
-    /// one arrived.
+    /// If more commands are sent than fit into the stream and the queues, all of them are answered in order, even if
+    /// the answers start only after the last command arrived.
     #[tokio::test]
     async fn as_many_as_ask_at_once_are_answered_in_order() {
         let (asker, mut redis, _task) = running().await;

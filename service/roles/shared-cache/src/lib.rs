@@ -2,8 +2,8 @@
 //!
 //! This crate owns the connection and the stored values. Redis is not trusted: every value has an authentication code
 //! over its name and expiry, which only a holder of the key can make. If Redis is slow, full, unreachable or returns
-//! wrong values, verdicts are computed again. No caller waits for a connection, or longer than the time limit for an
-//! answer.
+//! wrong values, verdicts are computed again. No caller waits for a connection to Redis, nor longer than the time limit
+//! for an answer.
 
 pub mod config;
 mod connection;
@@ -30,9 +30,9 @@ use connection::{Connection, Lookup};
 use metrics::Metrics;
 pub use seal::{HEAD_BYTES, Hmac, Opened, Seal};
 
-/// Most values that wait to be stored; further values are not stored.
+/// Maximum number of values that wait to be stored; further values are not stored.
 const WAITING_MAX: usize = 256;
-/// Largest sealed value; a verdict with eight signers has some kilobytes.
+/// Largest sealed value, in bytes; a verdict with eight signers has some kilobytes.
 pub const VALUE_BYTES_MAX: usize = 16 << 10;
 
 pub struct Cache {
@@ -58,13 +58,14 @@ pub struct OpenError {
 }
 
 impl Cache {
-    /// Reads the files in `settings` and starts to connect, without waiting. Must be called inside a runtime.
+    /// Reads the files in `settings` and starts to connect, without waiting for the connection. Must be called inside a
+    /// tokio runtime.
     pub fn open(settings: &SharedCache, registry: &mut Registry) -> Result<Arc<Self>, OpenError> {
         let seal = Hmac::read(&settings.key_file).map_err(|what| OpenError { key: "keyFile", what })?;
         Self::sealed_by(settings, Arc::new(seal), registry)
     }
 
-    /// Like [`Self::open`], with the given seal.
+    /// Like [`Self::open`], with `seal` as the seal of values.
     pub fn sealed_by(
         settings: &SharedCache,
         seal: Arc<dyn Seal>,

@@ -18,7 +18,7 @@ pub struct Outcome {
 pub struct Metrics {
     asked: Family<Outcome, Counter>,
     kept: Family<Outcome, Counter>,
-    /// 1 while there is a connection, else 0.
+    /// 1 while there is a connection to Redis, else 0.
     pub connected: Gauge,
 }
 
@@ -45,7 +45,6 @@ impl Metrics {
         self.kept.get_or_create(&Outcome { outcome }).inc();
     }
 
-    /// The number of lookups with this outcome.
     #[cfg(test)]
     pub fn asked_count(&self, outcome: &'static str) -> u64 {
         self.asked.get_or_create(&Outcome { outcome }).get()

@@ -1,12 +1,12 @@
 //! Commands and answers in Redis' protocol (RESP2, <https://redis.io/docs/latest/develop/reference/protocol-spec/>).
 //!
-//! Only what a cache needs is implemented: commands are arrays of strings; answers are a line or one value. Arrays in
-//! answers are refused, so nothing recurses. An answer that announces too many bytes is refused before it is read into
-//! memory.
+//! Only the part of the protocol that a cache needs is implemented: commands are arrays of strings; answers are a line
+//! or one value. Arrays in answers are refused, so nothing recurses. An answer that announces too many bytes is refused
+//! before it is read into memory.
 
 use bytes::{Buf as _, BytesMut};
 
-/// Longest line with its end; an error that names a user and a command has some hundred bytes.
+/// Longest line with its end, in bytes; an error that names a user and a command has some hundred bytes.
 pub const LINE_BYTES_MAX: usize = 4 << 10;
 const END: &[u8] = b"\r\n";
 
@@ -14,14 +14,12 @@ const END: &[u8] = b"\r\n";
 pub enum Reply {
     /// A line, most often `OK`.
     Line(Vec<u8>),
-    /// An error with its reason.
     Error(String),
     Number(i64),
     Value(Vec<u8>),
     Nil,
 }
 
-/// Why bytes are not a valid answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
     /// The bytes have a wrong start or end.
@@ -42,7 +40,7 @@ pub fn command(words: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// Takes the first answer, with a value of at most `most` bytes. While the answer is incomplete, nothing is taken and
+/// Takes the first answer, with a value of at most `most` bytes. While the answer is incomplete, no bytes are taken and
 /// the result is `None`.
 pub fn reply(input: &mut BytesMut, most: usize) -> Result<Option<Reply>, Wrong> {
     let Some(&mark) = input.first() else { return Ok(None) };
@@ -87,7 +85,7 @@ mod tests {
 
     const MOST: usize = 64;
 
-    /// All answers in bytes that arrive in these pieces, and the error after them.
+    /// All answers in the bytes of `pieces`, which arrive one after the other, and the error that follows the answers.
     fn replies<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Reply>, Option<Wrong>) {
         let (mut input, mut all) = (BytesMut::new(), Vec::new());
         for piece in pieces {

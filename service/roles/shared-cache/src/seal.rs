@@ -1,8 +1,9 @@
-//! The seal of a value: an authentication code (HMAC-SHA-256) over name, expiry and value.
+//! The seal of a stored value: an authentication code (HMAC-SHA-256) over the value's name, its expiry and the value.
 //!
 //! The format is `1 | expiry in milliseconds since 1970, big endian (8) | code (32) | value`. The code covers the whole
-//! name, so that a value cannot be moved to another image, rule or key, and the expiry, so that it cannot be postponed.
-//! The name in Redis is a code too: it reveals nothing about images and has a fixed length.
+//! name, so that a value cannot be moved to another image, rule or key. The code also covers the expiry, so that the
+//! expiry cannot be postponed. The name in Redis is an authentication code too: it reveals nothing about images and has
+//! a fixed length.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,12 +11,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use aws_lc_rs::hmac;
 use service_core::known::Known;
 
-/// The first byte. A value with another version is invalid.
+/// The first byte of a sealed value. A value with another version is invalid.
 const VERSION: u8 = 1;
 pub const HEAD_BYTES: usize = 1 + 8 + 32;
-/// Least bytes of the key: as many as the code has. A shorter key would be easier to guess than the code.
+/// Minimum number of bytes of the secret key: as many as the authentication code has. A shorter key would be easier to
+/// guess than the code.
 const KEY_BYTES_MIN: usize = 32;
-/// Most bytes of a key file, which has one line.
+/// Maximum number of bytes of a key file, which has one line.
 const KEY_BYTES_MAX: usize = 4096;
 /// Prefix of the input for names, so that the code of a name never equals that of a value.
 const NAMES: &[u8] = b"longhaul name\0";
@@ -25,14 +27,12 @@ pub trait Seal: Send + Sync + 'static {
     /// The name of a value in Redis.
     fn name(&self, key: &str) -> String;
 
-    /// Seals the value, valid for `life`.
     fn close(&self, key: &str, value: &[u8], life: Duration, now: SystemTime) -> Vec<u8>;
 
     /// Opens a value that was sealed for the same key, if it has not expired.
     fn open(&self, key: &str, sealed: &[u8], now: SystemTime) -> Opened;
 }
 
-/// The result of opening a sealed value.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Opened {
     /// The value is valid and was sealed for the same key.
@@ -75,7 +75,8 @@ impl Hmac {
         Some((u64::from_be_bytes(*end), value))
     }
 
-    /// The bytes that the code covers. The name's length comes first, so that name and value cannot be confused.
+    /// The bytes that the authentication code covers. The name's length comes first, so that name and value cannot be
+    /// confused.
     fn covered(key: &str, end: [u8; 8], value: &[u8]) -> Vec<u8> {
         [VALUES, &(key.len() as u64).to_be_bytes(), key.as_bytes(), &end, value].concat()
     }
@@ -123,7 +124,7 @@ mod tests {
         assert_ne!(seal.name("a"), seal.name("b"));
     }
 
-    /// A changed value does not open, nor does a value under another name.
+    /// A sealed value does not open if its bytes were changed, or if it is stored under another name.
     #[test]
     fn nothing_else_opens() {
         let (seal, now) = (seal(), SystemTime::now());

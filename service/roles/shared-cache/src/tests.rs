@@ -1,4 +1,5 @@
-//! Tests with a real redis-server with TLS and an access control list, if one is installed, and with a false server.
+//! Tests of the shared cache with a real redis-server (TLS and an access control list), if one is installed, and with a
+//! scripted server.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
@@ -41,7 +42,7 @@ fn free_port() -> u16 {
 
 impl Server {
     /// Starts the server with TLS, a user `cache` with the rights that the cache needs, and a user `admin`. `more` is
-    /// added to its configuration.
+    /// added to the server's configuration.
     fn start(more: &str) -> Option<Self> {
         let program = program()?;
         let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
@@ -93,7 +94,7 @@ impl Server {
         )
     }
 
-    /// Runs a command as the user `admin`, who has all rights.
+    /// Runs a command as the user `admin`, which has all rights.
     fn admin(&self, words: &[&str]) -> Option<String> {
         let mut command = Command::new("redis-cli");
         command.args(["--tls", "--cacert"]).arg(self.folder.path().join("tls.crt"));
@@ -117,7 +118,7 @@ fn soon() -> Instant {
     Instant::now() + PATIENCE
 }
 
-/// Waits until `so` is true.
+/// Waits until `so` returns true.
 async fn until(what: &str, so: impl AsyncFn() -> bool) {
     let deadline = soon();
     while !so().await {
@@ -253,7 +254,7 @@ async fn one_that_hangs_up_is_noticed_at_once_and_another_password_is_followed()
     assert_eq!((cache.metrics.asked_count("failed"), cache.metrics.connected.get()), (1, 1));
 }
 
-/// For a server without users, a password without a user name is enough.
+/// A Redis server without users accepts a password without a user name.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_without_users_is_told_the_password_alone() {
     let Some(server) = Server::start("") else { return };

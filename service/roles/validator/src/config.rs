@@ -1,12 +1,12 @@
-//! The section `validator`: the listener for inquiries about verdicts. The section `validators` has the keys that
-//! verdicts are based on.
+//! The section `validator`: the listener for inquiries about verdicts. The section `validators` configures the trusted
+//! keys on which verdicts are based.
 
 use serde::Deserialize;
 use service_contract::listen::{Listen, RawListen};
 use service_core::config::{Checker, Error, Section, YamlError, yaml};
 
-/// Default size limit of an inquiry, which has the demands of a rule and the credentials of a Pod. A request from
-/// Gatekeeper has the images of a large object.
+/// Default size limit of an inquiry, in bytes. An inquiry contains the demands of a rule and the credentials of a Pod.
+/// A request from Gatekeeper contains the images of a large object.
 const MAX_BODY_BYTES: usize = 128 << 10;
 
 /// The listener for inquiries about verdicts.

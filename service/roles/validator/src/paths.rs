@@ -14,18 +14,18 @@ use tokio::time::Instant;
 
 use crate::provider;
 
-/// The paths, in the order that [`Paths::answer`] uses.
+/// The paths of the role, in the order of the indices that [`Paths::answer`] gets.
 const ROUTES: &[Route] = &[
     Route { method: Method::POST, path: VALIDATE },
     Route { method: Method::GET, path: VALIDATE },
     Route { method: Method::POST, path: EXTERNAL_DATA },
 ];
-/// Most bytes of a host, a repository or a digest; no valid reference is longer.
+/// Maximum number of bytes of a host, a repository or a digest; no valid reference is longer.
 const NAME_BYTES_MAX: usize = 512;
-/// Most credentials of an inquiry: those of a Pod for one registry.
+/// Maximum number of credentials of an inquiry: those of a Pod for one registry.
 const LOGINS_MAX: usize = 64;
 
-/// The endpoint, which answers with the rulings of its judge.
+/// The HTTP endpoint of the role, which answers inquiries with the rulings of its judge.
 pub struct Paths(pub Arc<dyn Judge>);
 
 impl Endpoint for Paths {
@@ -56,7 +56,6 @@ impl Endpoint for Paths {
     }
 }
 
-/// Parses and checks the inquiry in `body`.
 fn inquiry(body: &[u8]) -> Result<Inquiry, Refusal> {
     let inquiry: Inquiry =
         answer::read(body).map_err(|_| Refusal::bad("the question is not that of docs/contract.md"))?;

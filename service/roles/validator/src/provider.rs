@@ -1,7 +1,8 @@
 //! Answers requests of Gatekeeper's external data: the keys are images, and the policy's rules apply.
 //!
-//! The ruling on an image with its class is in `value`. An image that is not verified also has an `error`, so that a
-//! constraint that checks only errors admits nothing. Gatekeeper passes only one of the two to a constraint.
+//! The field `value` contains the ruling on an image, with its failure class. An image that is not verified also has an
+//! `error`, so that a constraint that checks only errors admits nothing. Gatekeeper passes only `value` or `error` to a
+//! constraint.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use service_contract::external::{self, Item, ProviderResponse};
 use service_core::judge::{Judge, Ruling, VERIFIED};
 use tokio::time::Instant;
 
-/// Longest key; no valid reference is longer.
+/// Longest key (an image reference), in bytes; no valid reference is longer.
 const KEY_BYTES_MAX: usize = 1024;
 
 /// The response to the request in `body`.

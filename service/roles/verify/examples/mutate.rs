@@ -1,8 +1,8 @@
 //! A fuzzer that changes valid signatures and reports every change that is accepted.
 //!
 //! Usage: `cargo run -p service-verify --example mutate --release -- 1000000 [SEED]`; the exit code is 1 if a change
-//! was accepted. With `--second-opinion` before the number, only bundles are changed. Then the fuzzer reports changes
-//! that this crate accepts and sigstore's own client refuses.
+//! was accepted. With `--second-opinion` before the number of changes, only bundles are changed, and the fuzzer reports
+//! changes that this crate accepts and sigstore's own client refuses.
 
 #[expect(dead_code, reason = "shared with the tests, which use more of it")]
 #[path = "../tests/it/fixtures.rs"]

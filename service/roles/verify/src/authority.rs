@@ -19,9 +19,9 @@ pub(crate) const TIME_STAMPING: ObjectIdentifier = ObjectIdentifier::new_unwrap(
 /// `CODE_SIGNING` in DER, for webpki; `TIME_STAMPING` in DER follows.
 const CODE_SIGNING_DER: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 3];
 const TIME_STAMPING_DER: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 8];
-/// Most logs of one kind in one authority.
+/// Maximum number of logs of one kind (signatures or certificates) in one authority.
 pub(crate) const LOGS_MAX: usize = 32;
-/// Most certificate authorities of one kind in one authority.
+/// Maximum number of certificate authorities of one kind (for signers or for timestamps) in one sigstore authority.
 pub(crate) const CERTIFIERS_MAX: usize = 32;
 
 #[derive(Debug, Clone, Default)]
@@ -31,7 +31,7 @@ pub(crate) struct Authority {
     pub(crate) logs: Vec<Log>,
     pub(crate) ct_logs: Vec<Log>,
     pub(crate) timestampers: Vec<Certifier>,
-    /// Descriptions of the ignored content of the authority's file, each with its position.
+    /// Descriptions of ignored content in the authority's file, each with its position.
     pub(crate) left_out: Vec<String>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Root {
     pub(crate) certificate: Certificate,
 }
 
-/// A log of signatures or of certificates.
+/// A transparency log of signatures or of certificates.
 #[derive(Debug, Clone)]
 pub(crate) struct Log {
     /// The log's id in entries: SHA-256 of its key, or the value in a `trusted_root.json`.
@@ -115,8 +115,8 @@ impl Certifier {
     }
 
     /// Checks that a chain leads from `leaf` to one of the roots, in which every certificate is valid at `time` and fit
-    /// for `purpose`. `further` are intermediates that came with the signature: they may be used but are not trusted.
-    /// Returns the key of the leaf's issuer.
+    /// for `purpose`. `further` are intermediate certificates that came with the signature: they may be part of the
+    /// chain but are not trusted. Returns the public key of the leaf's issuer.
     pub(crate) fn certifies(
         &self,
         leaf: &Certificate,

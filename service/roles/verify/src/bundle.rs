@@ -13,13 +13,13 @@ use crate::log::Entry;
 use crate::merkle::{PATH_MAX, Proof};
 use crate::time::UnixTime;
 
-/// Most log entries of one bundle; all supported versions have one.
+/// Maximum number of log entries of one bundle; bundles of all supported versions have one entry.
 const ENTRIES_MAX: usize = 1;
-/// Most timestamps of one bundle that are checked.
+/// Maximum number of timestamps of one bundle that are checked.
 const TIMESTAMPS_MAX: usize = 4;
-/// Most certificates of a chain in a bundle.
+/// Maximum number of certificates of a chain in a bundle.
 const CHAIN_MAX: usize = 10;
-/// Most items of any list in a bundle; a longer list is refused.
+/// Maximum number of items of any list in a bundle; a longer list is refused.
 const LIST_MAX: usize = 32;
 /// The supported versions of bundles.
 const FORMS: [Form; 5] = [
@@ -34,7 +34,7 @@ const FORMS: [Form; 5] = [
 struct Form {
     media_type: &'static str,
     needs: Needs,
-    /// Whether the version allows a chain of certificates; from 0.3 on there is one certificate.
+    /// Whether the version allows a chain of certificates; from version 0.3 on, a bundle has one certificate.
     has_chain: bool,
 }
 
@@ -45,7 +45,7 @@ enum Needs {
     Proof,
 }
 
-/// The contents of a bundle, which are not trusted.
+/// The parsed contents of a bundle, which are not trusted.
 #[derive(Debug)]
 pub(crate) struct Opened<'a> {
     pub(crate) envelope: RawEnvelope<'a>,
@@ -76,7 +76,7 @@ struct Material {
     timestamp_verification_data: Option<Timestamps>,
 }
 
-/// The hint that identifies the key. It must be text and is not used.
+/// The hint that identifies the signer's key. The hint must be text and is not used.
 #[derive(Deserialize)]
 struct KeyHint {
     #[serde(default, rename = "hint")]

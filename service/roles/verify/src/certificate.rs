@@ -1,4 +1,4 @@
-//! Certificates of signers: identity and key. [`crate::authority`] decides whether they are trusted.
+//! Certificates of signers: identity and key. The module [`crate::authority`] decides whether certificates are trusted.
 
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
@@ -19,11 +19,11 @@ const ISSUER_V2: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57
 /// The type of a user name in an `otherName` of the subject alternative name.
 const USER_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57264.1.7");
 
-/// Largest certificate: Fulcio's have 800 bytes, those of RSA authorities with many extensions 4,000.
+/// Largest certificate, in bytes: Fulcio's certificates have 800 bytes, those of RSA authorities with many extensions
+/// 4,000.
 const CERTIFICATE_BYTES_MAX: usize = 16 << 10;
-/// Most certificates of one chain.
+/// Maximum number of certificates of one chain.
 const CHAIN_MAX: usize = 10;
-/// Most names of one certificate.
 const NAMES_MAX: usize = 16;
 
 /// A parsed certificate, which is not trusted yet.
@@ -58,7 +58,6 @@ pub(crate) enum CertificateError {
 }
 
 impl Certificate {
-    /// Parses one certificate in DER.
     pub(crate) fn from_der(der: &[u8]) -> Result<Self, CertificateError> {
         if der.len() > CERTIFICATE_BYTES_MAX {
             return Err(CertificateError::Encoding);
@@ -69,7 +68,7 @@ impl Certificate {
         Ok(Self { der: CertificateDer::from(der.to_vec()), parsed, key })
     }
 
-    /// Parses the first certificate in `pem`, and those after it.
+    /// Parses the first certificate in `pem`, and the certificates after it.
     pub(crate) fn from_pem(pem: &str) -> Result<(Self, Vec<Self>), CertificateError> {
         let mut all = Self::all_from_pem(pem)?;
         let first = all.remove(0);
@@ -115,7 +114,8 @@ impl Certificate {
         Some((critical, usage.0))
     }
 
-    /// The signer's identity: a mail address, URI or name. There must be exactly one, so that it is unambiguous.
+    /// The signer's identity: a mail address, URI or name. A certificate must have exactly one identity, so that the
+    /// identity is unambiguous.
     pub(crate) fn subject(&self) -> Result<String, CertificateError> {
         let names = self.parsed.tbs_certificate.get::<SubjectAltName>().map_err(|_| CertificateError::Encoding)?;
         let names = names.map(|(_, names)| names.0).unwrap_or_default();

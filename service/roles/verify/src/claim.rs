@@ -1,4 +1,4 @@
-//! The signed claim: which image it is about, and what it states about that image. A claim decides nothing before its
+//! The signed claim: the image that it is about, and its statements about this image. A claim counts only after its
 //! signature was found valid.
 
 use std::borrow::Cow;
@@ -20,12 +20,12 @@ pub(crate) const STATEMENT_PAYLOAD: &str = "application/vnd.in-toto+json";
 /// The `type` in a legacy payload (containers/image's simple signing, as cosign writes it).
 const PAYLOAD_TYPE: &str = "cosign container image signature";
 const STATEMENT_TYPES: [&str; 2] = ["https://in-toto.io/Statement/v1", "https://in-toto.io/Statement/v0.1"];
-/// Most subjects of one statement; a release with many images has some hundreds.
+/// Maximum number of subjects of one statement; a release with many images has some hundreds.
 const SUBJECTS_MAX: usize = 8192;
-/// Most bytes of a claim's text in a message.
+/// Maximum number of bytes of a claim's text in a message.
 const SHOWN_BYTES_MAX: usize = 128;
 
-/// Annotations that a signature states about an image.
+/// The annotations that a signature states about an image.
 type Annotations<'a> = Option<Cow<'a, BTreeMap<String, Value>>>;
 
 #[derive(Debug)]
@@ -69,7 +69,8 @@ pub(crate) struct Statement {
     pub(crate) predicate_type: String,
 }
 
-/// Only the predicate of a statement. It is nearly all of an attestation, so it is parsed only if a rule needs it.
+/// The predicate of a statement. The predicate is the largest part of an attestation, so it is parsed only if a rule
+/// needs it.
 #[derive(Deserialize)]
 struct Predicate {
     #[serde(default)]
@@ -84,7 +85,8 @@ struct StatementSubject {
     annotations: Option<Box<RawValue>>,
 }
 
-/// The SHA-256 of a subject, the only digest that images have here; others are skipped.
+/// The SHA-256 digest of a subject. Other digests of the subject are skipped, because this crate knows images only by
+/// SHA-256.
 #[derive(Debug, Default, Deserialize)]
 struct SubjectDigest {
     sha256: Option<String>,
@@ -136,7 +138,7 @@ impl Claim {
         Ok(())
     }
 
-    /// The annotations of the signed image, if that is `subject`.
+    /// The annotations of the signed image, if this image is `subject`.
     fn annotations_of(&self, subject: &Subject) -> Result<Annotations<'_>, (Class, String)> {
         let wanted = subject.digest.to_string();
         match self {
@@ -182,7 +184,7 @@ impl Claim {
 }
 
 impl Statement {
-    /// The predicate of the statement in `payload`; null if it has none.
+    /// The predicate of the statement in `payload`; null if the statement has no predicate.
     pub(crate) fn predicate(payload: &[u8]) -> Result<Value, String> {
         let read: Result<Predicate, _> = json::read(payload);
         read.map(|read| read.predicate).map_err(|error| format!("its predicate cannot be read: {error}"))

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use aws_lc_rs::digest::{SHA256, digest};
 
-/// The SHA-256 digest of a manifest, a blob or a log entry. Signatures refer only to SHA-256.
+/// The SHA-256 digest of a manifest, a blob or a log entry. Signatures refer only to SHA-256 digests.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 

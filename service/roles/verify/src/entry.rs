@@ -13,12 +13,11 @@ use crate::claim::{STATEMENT_PAYLOAD, shown};
 use crate::json::{self, Few};
 use crate::key::PublicKey;
 
-/// Most signatures of a log entry; one is expected.
+/// Maximum number of signatures of a log entry; one is expected.
 const SIGNATURES_MAX: usize = 16;
-/// The content that must be in the log.
+/// The content that the log entry must contain.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Logged<'a> {
-    /// The signed bytes.
     pub(crate) message: &'a [u8],
     /// The payload of the envelope, if an envelope was signed.
     pub(crate) envelope_payload: Option<&'a [u8]>,
@@ -28,14 +27,13 @@ pub(crate) struct Logged<'a> {
     pub(crate) verifier: Verifier<'a>,
 }
 
-/// The key or certificate that checks the signature.
+/// The key or certificate by which the signature is checked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Verifier<'a> {
     Key(&'a PublicKey),
     Certificate(&'a Certificate),
 }
 
-/// Kind and version of a log entry.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct KindVersion {
     pub(crate) kind: String,
@@ -190,8 +188,8 @@ struct RawBytes {
     raw_bytes: String,
 }
 
-/// Checks that the entry with this canonical `body` has the hash, signature, and key or certificate of the signature
-/// that it came with. `stated` is the kind that a bundle states.
+/// Checks that the entry with this canonical `body` contains the hash, the signature, and the key or certificate of the
+/// signature that it came with. `stated` is the entry kind that a bundle states.
 pub(crate) fn check(body: &[u8], stated: Option<&KindVersion>, logged: Logged<'_>) -> Result<(), String> {
     let parsed: Body<'_> = json::read(body).map_err(|error| format!("the log entry's body cannot be read: {error}"))?;
     if stated.is_some_and(|stated| stated.kind != parsed.kind || stated.version != parsed.api_version) {
@@ -242,8 +240,8 @@ fn dsse_two(entry: &DsseTwoBody, payload: &[u8], logged: Logged<'_>) -> Result<(
     same_raw(&signature.verifier, logged.verifier)
 }
 
-/// Checks an entry of intoto 0.0.1. It has no signature, so only the hash of the whole envelope proves that the entry
-/// belongs to it.
+/// Checks an entry of intoto 0.0.1. Such an entry contains no signature, so only the hash of the whole envelope proves
+/// that the entry belongs to the envelope.
 fn intoto_one(entry: &IntotoOne, payload: &[u8], logged: Logged<'_>) -> Result<(), String> {
     let envelope =
         logged.envelope.ok_or("a log entry of kind intoto 0.0.1, which does not bind a signature in a bundle")?;

@@ -9,14 +9,15 @@ use serde::Deserialize;
 use crate::claim::STATEMENT_PAYLOAD;
 use crate::json::Few;
 
-/// Most signatures of an envelope; exactly one is expected.
+/// Maximum number of signatures of an envelope; exactly one is expected.
 const SIGNATURES_MAX: usize = 16;
 
 /// An envelope as JSON, in a bundle or alone.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RawEnvelope<'a> {
-    /// The payload in base64, which is nearly all of a bundle. It is borrowed, because base64 needs no escapes.
+    /// The payload in base64, which is nearly all of a bundle. The payload is borrowed from the input, because base64
+    /// needs no escapes.
     #[serde(borrow)]
     payload: Cow<'a, str>,
     payload_type: String,
@@ -61,7 +62,7 @@ impl RawEnvelope<'_> {
     }
 }
 
-/// The number of bytes that padded base64 encodes.
+/// The number of bytes that the padded base64 text `text` encodes.
 fn payload_bytes(text: &str) -> usize {
     let padding = text.bytes().rev().take(2).take_while(|byte| *byte == b'=').count();
     (text.len() / 4 * 3).saturating_sub(padding)

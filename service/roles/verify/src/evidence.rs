@@ -1,4 +1,5 @@
-//! The signatures and attestations of an image, as bytes from a registry. None of them is trusted.
+//! The signatures and attestations of an image, as bytes from a registry. Such bytes are not trusted before they are
+//! verified.
 
 use crate::digest::Digest;
 use crate::verdict::Rejected;
@@ -12,7 +13,7 @@ pub enum Evidence {
     Attestation(Attestation),
     /// A sigstore bundle, from a referrer.
     Bundle(Bundle),
-    /// An object that cannot be used; the verdict lists it among the rejected ones.
+    /// An object that cannot be used; the verdict lists it as rejected.
     Unusable(Rejected),
 }
 
@@ -40,7 +41,7 @@ pub struct Attestation {
     pub companions: Companions,
 }
 
-/// The other annotations of a legacy signature's layer.
+/// The annotations of a legacy signature's layer besides the signature.
 #[derive(Debug, Clone, Default)]
 pub struct Companions {
     /// The annotation `dev.sigstore.cosign/certificate`, as PEM.

@@ -22,8 +22,8 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, JsonErr
     Ok(serde_json::from_str(std::str::from_utf8(bytes)?)?)
 }
 
-/// A list of at most `MAX` items; a longer one is refused at the first item too many. Keeping a list of empty items
-/// would take twenty times its text.
+/// A list of at most `MAX` items; a longer list is refused at item `MAX` + 1. Without a limit, a list of empty items
+/// would take twenty times the memory of its text.
 #[derive(Debug)]
 pub(crate) struct Few<T, const MAX: usize>(Vec<T>);
 

@@ -21,9 +21,9 @@ const P521: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.35");
 const EDWARDS: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 
-/// The y coordinates of all Ed25519 points whose order divides eight, also in encodings that are too large. RFC 8032,
-/// section 5.1.3, refuses those encodings, but not every library does. As a key, such a point accepts a signature over
-/// any message. The last bit is the sign of x.
+/// The y coordinates of all Ed25519 points whose order divides eight, also in too large encodings, which RFC 8032,
+/// section 5.1.3, forbids but not every library refuses. As a key, such a point accepts a signature over any message.
+/// The last bit is the sign of x.
 const SMALL_ORDER: [[u8; 32]; 7] = [
     small(0x00, 0x00, 0x00),
     small(0x01, 0x00, 0x00),
@@ -48,9 +48,9 @@ const fn small(first: u8, middle: u8, last: u8) -> [u8; 32] {
 
 /// First byte of an uncompressed point, the form that all tools write (SEC 1, section 2.3.3).
 const UNCOMPRESSED: u8 = 4;
-/// Longest encoding of a key: RSA with 8192 bits has 1,062 bytes.
+/// Longest encoding of a key, in bytes: a key of RSA with 8192 bits has 1,062 bytes.
 const KEY_BYTES_MAX: usize = 2048;
-/// Longest PEM text with keys or certificates: some hundred blocks.
+/// Longest PEM text with keys or certificates, in bytes: enough for some hundred blocks.
 pub(crate) const PEM_BYTES_MAX: usize = 256 << 10;
 
 /// A public key that checks signatures. A clone costs little.
@@ -59,10 +59,9 @@ pub(crate) struct PublicKey(Arc<Inner>);
 
 struct Inner {
     algorithm: KeyAlgorithm,
-    /// `SubjectPublicKeyInfo` in DER.
     spki: Vec<u8>,
     fingerprint: Digest,
-    /// The key for each hash function that tools use with this kind of key.
+    /// The parsed key for each hash function that tools use with this kind of key.
     ways: Vec<ParsedPublicKey>,
 }
 
@@ -72,7 +71,6 @@ pub(crate) enum KeyAlgorithm {
     P384,
     P521,
     Ed25519,
-    /// RSA with at least 2048 bits.
     Rsa,
 }
 
@@ -96,7 +94,6 @@ pub(crate) enum KeyError {
 }
 
 impl KeyAlgorithm {
-    /// The name in messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::P256 => "P-256",
@@ -118,7 +115,7 @@ impl PublicKey {
         }
     }
 
-    /// Parses all `PUBLIC KEY` blocks in `pem`, at least one. Other blocks are an error.
+    /// Parses all `PUBLIC KEY` blocks in `pem`, at least one. PEM blocks of other types are an error.
     pub(crate) fn all_from_pem(pem: &str) -> Result<Vec<Self>, KeyError> {
         let mut keys = Vec::new();
         for block in <(SectionKind, Vec<u8>)>::pem_slice_iter(bounded(pem)?.as_bytes()) {
@@ -176,7 +173,6 @@ impl PublicKey {
         Ok(Self(Arc::new(Inner { algorithm, spki: der.to_vec(), fingerprint: Digest::of(der), ways })))
     }
 
-    /// Whether this key made `signature` over `message`.
     pub(crate) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         self.0.ways.iter().any(|way| way.verify_sig(message, signature).is_ok())
     }
@@ -185,12 +181,10 @@ impl PublicKey {
         self.0.algorithm
     }
 
-    /// The key as `SubjectPublicKeyInfo` in DER.
     pub(crate) fn spki(&self) -> &[u8] {
         &self.0.spki
     }
 
-    /// SHA-256 of [`Self::spki`].
     pub(crate) fn fingerprint(&self) -> Digest {
         self.0.fingerprint
     }
@@ -242,7 +236,8 @@ mod tests {
         assert_eq!(PublicKey::from_pem(GOOD).unwrap().algorithm(), KeyAlgorithm::P256);
     }
 
-    /// Only one encoding of a point is accepted, because a key must not have two fingerprints.
+    /// A key in compressed form is refused: only one encoding is accepted, because a key must not have two
+    /// fingerprints.
     #[test]
     fn a_compressed_point_is_not_read() {
         let good = PublicKey::from_pem(GOOD).unwrap();
@@ -268,7 +263,7 @@ mod tests {
         0x72, 0xf3, 0xda, 0xa6, 0x23, 0x25, 0xaf, 0x02, 0x1a, 0x68, 0xf7, 0x07, 0x51, 0x1a,
     ];
 
-    /// Other parameters for the same key are refused, because the key would count as another signer.
+    /// A key with unusual algorithm parameters is refused, because the same key would count as another signer.
     #[test]
     fn a_key_has_one_encoding_of_its_parameters() {
         assert!(PublicKey::from_spki(&ed25519(&[], POINT)).is_ok());

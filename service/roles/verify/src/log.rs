@@ -9,7 +9,7 @@ use crate::entry::{self, KindVersion, Logged};
 use crate::merkle::Proof;
 use crate::time::UnixTime;
 
-/// Longest body of an entry, which has a certificate, a hash and a signature.
+/// Longest body of an entry, in bytes. The body of an entry contains a certificate, a hash and a signature.
 const BODY_BYTES_MAX: usize = 128 << 10;
 
 /// A received entry, which is not trusted.
@@ -25,14 +25,14 @@ pub(crate) struct Entry {
     pub(crate) proof: Option<Proof>,
 }
 
-/// The facts of a verified entry.
+/// The facts that a verified entry proves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) index: u64,
-    /// The time of the entry. Only a promise states a time; Rekor v2 makes no promises.
+    /// The time of the entry. `None` without a promise: only a promise states a time, and Rekor v2 makes no promises.
     pub(crate) time: Option<UnixTime>,
-    /// The period in which the log is trusted. A caller that knows the signing time from elsewhere must check that it
-    /// lies in this period.
+    /// The period in which the log is trusted. A caller that knows the signing time from another source must check that
+    /// the time lies in this period.
     pub(crate) period: Period,
 }
 
@@ -90,7 +90,8 @@ impl Entry {
     }
 
     /// Checks that `log` promised or proves to contain the entry. Returns the index and time from a promise, or the
-    /// index from a proof. The index that is stated beside the entry is signed only by a promise.
+    /// index from a proof. An index that is stated beside the entry counts only with a promise, whose signature covers
+    /// the index.
     fn is_in(&self, log: &Log) -> Result<Found, String> {
         if let Some(proof) = &self.proof {
             proof.check(&self.body, log)?;

@@ -6,11 +6,11 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::authority::Log;
 
-/// Most hashes of a path: a tree has fewer than 2^63 leaves.
+/// Maximum number of hashes of a path: a log's tree has fewer than 2^63 leaves.
 pub(crate) const PATH_MAX: usize = 63;
-/// Longest note; usual ones have 300 bytes, and 200 for each witness.
+/// Longest signed note, in bytes; usual notes have 300 bytes, and 200 more for each witness.
 const NOTE_BYTES_MAX: usize = 16 << 10;
-/// Most signatures of one note that are checked.
+/// Maximum number of signatures of one note that are checked.
 const NOTE_SIGNATURES_MAX: usize = 16;
 /// The prefix of each signature line in a note: an em dash and a space.
 const SIGNATURE_MARK: &str = "\u{2014} ";
@@ -35,7 +35,6 @@ struct Checkpoint {
 }
 
 impl Proof {
-    /// Checks that `log` contains `leaf`.
     pub(crate) fn check(&self, leaf: &[u8], log: &Log) -> Result<(), String> {
         let root = root_of(leaf, self.index, self.size, &self.path)
             .ok_or("the path of its inclusion proof does not fit the size of the log")?;
@@ -86,8 +85,8 @@ fn hash_of(parts: &[&[u8]]) -> [u8; 32] {
     hash
 }
 
-/// Parses a signed note (C2SP signed-note and tlog-checkpoint) with a signature of `log`. Its hint is the beginning of
-/// the log's id, which is SHA-256 of the key for Rekor 1, and of name and key for Rekor 2.
+/// Parses a signed note (C2SP signed-note and tlog-checkpoint) with a signature of `log`. The hint of the signature is
+/// the beginning of the log's id. The id is SHA-256 of the key for Rekor 1, and SHA-256 of name and key for Rekor 2.
 fn checkpoint(note: &str, log: &Log) -> Result<Checkpoint, String> {
     let malformed = || "the log's checkpoint is not a signed note".to_owned();
     if note.len() > NOTE_BYTES_MAX {

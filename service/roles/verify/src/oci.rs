@@ -15,22 +15,24 @@ use crate::evidence::{Attestation, Bundle, Companions, Evidence, Signature};
 use crate::json::{self, Last};
 use crate::verdict::{Class, Rejected};
 
-/// Most layers of one `.sig` or `.att` manifest that are read, the newest first, because tools append. Usual manifests
-/// have a few.
+/// Maximum number of layers of one `.sig` or `.att` manifest that are read, the newest first, because tools append.
+/// Usual manifests have a few.
 pub const LAYERS_MAX: usize = 50;
-/// Most referrers that are read.
+/// Maximum number of referrers of an image that are read.
 pub const REFERRERS_MAX: usize = 50;
-/// Most items of an index, or referrers, that are kept during parsing; the last ones are kept.
+/// Maximum number of items of an index that are kept during parsing; the last items are kept.
 const LISTED_MAX: usize = 4096;
-/// Most bytes of one manifest that are kept: about the size of fifty keyless signatures.
+/// Maximum number of bytes that are kept of one manifest: about the size of fifty keyless signatures.
 pub const KEPT_BYTES_MAX: usize = 512 << 10;
-/// Most bytes of a media type or predicate type.
+/// Maximum number of bytes of a media type or predicate type.
 const TYPE_BYTES_MAX: usize = 256;
-/// Largest manifest or index, equal to the limit of registries.
+/// Largest manifest or index, in bytes: the limit of registries.
 pub const MANIFEST_BYTES_MAX: usize = 4 << 20;
-/// Largest payload of a legacy signature: a usual one has 250 bytes, with many annotations a few thousand.
+/// Largest payload of a legacy signature, in bytes: usual payloads have 250 bytes, payloads with many annotations a few
+/// thousand.
 pub const PAYLOAD_BYTES_MAX: u64 = 64 << 10;
-/// Largest attestation or bundle; SBOMs are large. cosign's limit is 128 MiB, more than this service's whole memory.
+/// Largest attestation or bundle, in bytes; those with SBOMs are large. cosign's limit is 128 MiB, more than this
+/// service's whole memory.
 pub const ENVELOPE_BYTES_MAX: u64 = 8 << 20;
 
 /// Media type of a legacy signature's payload.
@@ -44,9 +46,7 @@ const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Descriptor {
     pub media_type: String,
-    /// The digest that the bytes must have.
     pub digest: Digest,
-    /// The size that the bytes must have.
     pub size: u64,
 }
 
@@ -56,7 +56,8 @@ pub struct Layers {
     pub layers: Vec<Layer>,
     /// Bytes of [`Self::layers`] besides the descriptors, at most [`KEPT_BYTES_MAX`].
     pub bytes: usize,
-    /// Unusable layers with reasons. Pass them to [`verify`](crate::verify) too, so that the verdict lists them.
+    /// Unusable layers with reasons. The caller passes them to [`verify`](crate::verify) too, so that the verdict lists
+    /// them.
     pub unusable: Vec<Evidence>,
 }
 
@@ -75,8 +76,8 @@ pub struct Layer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Referrer {
     pub descriptor: Descriptor,
-    /// Predicate type in the index (`dev.sigstore.bundle.predicateType`). It is not trusted and only affects the order
-    /// of requests.
+    /// Predicate type in the index (`dev.sigstore.bundle.predicateType`). The type is not trusted and only affects the
+    /// order of requests.
     pub predicate_type: Option<String>,
 }
 
@@ -85,18 +86,14 @@ pub struct Referrer {
 pub enum OciError {
     #[error("{what} of {size} bytes, at most {max} are read")]
     TooLarge {
-        /// What is too large.
+        /// The name of the object that is too large.
         what: &'static str,
         size: u64,
         max: u64,
     },
     /// The bytes are not the expected kind of JSON.
     #[error("not {what}: {cause}")]
-    Shape {
-        /// The expected kind.
-        what: &'static str,
-        cause: String,
-    },
+    Shape { what: &'static str, cause: String },
     /// The bytes have another digest than requested.
     #[error("the bytes have the digest {found}, not {wanted}")]
     Digest { wanted: Digest, found: Digest },
@@ -158,8 +155,8 @@ pub fn attestation_layers(manifest: &[u8]) -> Result<Layers, OciError> {
     layers(manifest, "attestation", ENVELOPE_BYTES_MAX, Origin::Attestation)
 }
 
-/// Parses an answer of the referrers API, or the index at [`referrers_tag`], into manifests to fetch. They may be
-/// sigstore bundles; the newest is first if the index states times.
+/// Parses an answer of the referrers API, or the index at [`referrers_tag`], into manifests to fetch. The manifests may
+/// be sigstore bundles; the newest is first if the index states times.
 pub fn referrers(index: &[u8]) -> Result<Vec<Referrer>, OciError> {
     const WHAT: &str = "an index of referrers";
     let found = parsed(index, WHAT)?.manifests.ok_or_else(|| shape(WHAT, "it has no manifests"))?;
@@ -304,7 +301,7 @@ fn known_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTree
         "dev.sigstore.bundle.",
         "org.opencontainers.image.created",
     ];
-    /// Most annotations that are kept; tools write fewer.
+    /// Maximum number of annotations of an object that are kept; tools write fewer.
     const MAX: usize = 32;
     struct Annotations;
     impl<'de> serde::de::Visitor<'de> for Annotations {

@@ -1,15 +1,15 @@
-//! Patterns by which rules accept texts.
+//! Patterns by which policy rules accept texts such as identities.
 
 use std::fmt;
 
 use regex::{Regex, RegexBuilder};
 
-/// Longest text of a pattern. A limit is needed because longer patterns take longer to compile.
+/// Longest text of a pattern, in bytes, because longer patterns take longer to compile.
 const PATTERN_BYTES_MAX: usize = 4096;
-/// Most memory of one compiled expression: a few hundred alternatives fit.
+/// Maximum memory of one compiled expression in bytes: enough for a few hundred alternatives.
 const COMPILED_BYTES_MAX: usize = 1 << 20;
 
-/// A test of a text. Every kind of pattern must match the whole text.
+/// A pattern that accepts or refuses a text. Every kind of pattern must match the whole text.
 #[derive(Clone)]
 pub struct Pattern {
     text: String,
@@ -25,7 +25,6 @@ enum Form {
 /// Why a pattern cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// The pattern is longer than the limit.
     #[error("a pattern has at most {PATTERN_BYTES_MAX} bytes")]
     TooLong,
     /// The pattern accepts the empty text or no text at all, which is surely a mistake.
@@ -76,7 +75,7 @@ impl Pattern {
         &self.text
     }
 
-    /// A text for fingerprints that differs for patterns that accept different texts.
+    /// A text for fingerprints. Patterns that accept different texts have different identities.
     pub(crate) fn identity(&self) -> (&'static str, &str) {
         match &self.form {
             Form::Exact => ("exact", &self.text),

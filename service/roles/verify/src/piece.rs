@@ -1,4 +1,4 @@
-//! One signature or attestation, from its bytes to its signer.
+//! Parses one signature or attestation into a common form, whatever its format is.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -20,7 +20,6 @@ use crate::verdict::{Class, EvidenceKind};
 #[derive(Debug)]
 pub(crate) struct Piece<'e> {
     pub(crate) kind: EvidenceKind,
-    /// The signed bytes.
     pub(crate) message: Vec<u8>,
     /// The position of the envelope's payload in the message, if an envelope was signed.
     payload_at: Option<usize>,

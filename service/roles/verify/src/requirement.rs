@@ -1,5 +1,5 @@
-//! The demands of a policy rule on an image's signatures. The policy makes them once, and [`verify`](crate::verify)
-//! reads them.
+//! The demands of a policy rule on an image's signatures. The policy compiles these demands once, and
+//! [`verify`](crate::verify) reads them.
 
 use std::collections::BTreeMap;
 
@@ -17,23 +17,22 @@ pub struct Requirement {
     /// Keys and values that the signed payload must have, among others. A bundle's statement has them as `annotations`
     /// of its subject.
     pub annotations: BTreeMap<String, String>,
-    /// Whether the image itself must be signed. If not, only attestations count, and at least one must be demanded.
+    /// Whether the image itself must be signed. If not, only attestations count, and the rule must demand at least one
+    /// attestation.
     pub image_signature: bool,
     /// Attestations that must exist, each signed by one of `roots`.
     pub attestations: Vec<AttestationRule>,
-    /// Whether each signature must be in a transparency log of the root's authorities. Keys may do without.
-    /// Certificates may do without only if timestamps are [`Timestamps::Required`]: a certificate is valid for minutes,
-    /// so the signing time must be proved.
+    /// Whether each signature must be in a transparency log of the root's authorities. Signatures by keys need no entry
+    /// if this is false. Signatures by certificates need no entry only if timestamps are [`Timestamps::Required`]: a
+    /// certificate is valid for minutes, so the signing time must be proved.
     pub transparency_log: bool,
     /// Whether each certificate must have a signed certificate timestamp of a CT log of its authority.
     pub certificate_timestamp: bool,
-    /// Which RFC 3161 timestamps are required.
     pub timestamps: Timestamps,
     /// Whether the signature must name the image's repository.
     pub reference: ReferenceCheck,
 }
 
-/// The roots whose signatures are accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Roots {
     /// Signatures of every root.
@@ -46,7 +45,7 @@ pub enum Roots {
 pub struct AttestationRule {
     /// The required predicate type, for example `https://slsa.dev/provenance/v1`.
     pub predicate_type: String,
-    /// Rules for fields of the predicate; all of them must hold.
+    /// Rules for fields of the predicate; the predicate must fulfil all of them.
     pub fields: Vec<FieldRule>,
 }
 
@@ -60,12 +59,11 @@ pub struct FieldRule {
     pub value: Pattern,
 }
 
-/// Which RFC 3161 timestamps are required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timestamps {
-    /// None. An existing timestamp must be valid if it dates a certificate.
+    /// No timestamp is required. An existing timestamp must be valid if it dates a certificate.
     IfPresent,
-    /// Each signature needs one from a timestamp authority among the root's authorities.
+    /// Each signature needs a timestamp of a timestamp authority among the root's authorities.
     Required,
 }
 
@@ -75,12 +73,13 @@ pub enum ReferenceCheck {
     /// The repository is not compared, as in cosign: a mirrored image stays verified.
     Ignored,
     /// The repository must be [`Subject::repository`](crate::Subject::repository). Payloads of legacy signatures name
-    /// it. Statements of bundles do not, so they are refused.
+    /// the repository. Statements of bundles do not name it, so they are refused.
     Repository,
 }
 
 impl Default for Requirement {
-    /// One signer of any root, in the transparency log; keyless signers need a certificate timestamp.
+    /// The default requirement: one signer of any root, with an entry in the transparency log; keyless signers need a
+    /// certificate timestamp.
     fn default() -> Self {
         Self {
             roots: Roots::All,

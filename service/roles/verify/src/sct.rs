@@ -1,5 +1,5 @@
-//! Certificate transparency: checks the signed timestamps in a certificate (RFC 6962), which prove that it was
-//! published.
+//! Certificate transparency: checks the signed timestamps in a certificate (RFC 6962), by which a log promises to
+//! publish the certificate.
 
 use x509_cert::der::asn1::ObjectIdentifier;
 use x509_cert::der::{Decode as _, Encode as _};
@@ -11,9 +11,8 @@ use crate::certificate::Certificate;
 use crate::key::PublicKey;
 use crate::time::UnixTime;
 
-/// The extension with the signed timestamps of a certificate.
 const EXTENSION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.11129.2.4.2");
-/// Most timestamps of one certificate that are checked.
+/// Maximum number of timestamps of one certificate that are checked.
 const TIMESTAMPS_MAX: usize = 8;
 const MILLIS: u64 = 1000;
 
@@ -53,7 +52,7 @@ pub(crate) fn check<'a>(
     if is_logged { Ok(()) } else { Err("its certificate is in no certificate log that is trusted".to_owned()) }
 }
 
-/// The certificate's content as the log got it, without timestamps (RFC 6962, section 3.2).
+/// The certificate's content as the log received it, without signed timestamps (RFC 6962, section 3.2).
 fn without_timestamps(leaf: &Certificate) -> Result<Vec<u8>, String> {
     let malformed = |_| "its certificate cannot be encoded again".to_owned();
     let mut tbs = leaf.parsed.tbs_certificate.clone();

@@ -18,7 +18,7 @@ use crate::timestamp;
 use crate::trust::{Accepts, Trust, TrustRoot};
 use crate::verdict::{EvidenceKind, Identity};
 
-/// How many seconds an authority's clock may be ahead of ours.
+/// Tolerated number of seconds by which an authority's clock is ahead of ours.
 const SKEW_SECONDS: i64 = 300;
 
 /// The inputs of a check.
@@ -40,12 +40,13 @@ pub(crate) struct Accepted {
 /// Why a root does not accept a signature.
 #[derive(Debug)]
 pub(crate) struct Unaccepted {
-    /// The link at which the check failed. The cause at a later link is more helpful.
+    /// The link at which the check failed. If several roots refuse a signature, the cause at the latest link is the
+    /// most helpful.
     pub(crate) step: Step,
     pub(crate) cause: String,
 }
 
-/// The links, in the order of the checks.
+/// The links between a root and a signature, in the order of the checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Step {
     /// The signature is not by a key or authority of the root.
@@ -119,7 +120,7 @@ impl Context<'_> {
         Ok(Accepted { identity, log_index: logged.map(|found| found.index), time: Some(time) })
     }
 
-    /// The entry in a transparency log; `None` if none is needed.
+    /// The verified entry in a transparency log; `None` if the requirement needs no entry.
     fn logged(self, root: &TrustRoot, piece: &Piece, verifier: Verifier<'_>) -> Result<Option<Found>, Unaccepted> {
         if !self.requirement.transparency_log {
             return Ok(None);
@@ -145,8 +146,8 @@ impl Context<'_> {
         Err(Step::Log.fails(failure))
     }
 
-    /// The times at which timestamp authorities of `root` saw the signature. Without `needed` there may be no
-    /// timestamps; but if the root has timestamp authorities, existing timestamps must be valid.
+    /// The times at which timestamp authorities of `root` saw the signature. If `needed` is false, timestamps may be
+    /// missing; but if the root has timestamp authorities, existing timestamps must be valid.
     fn stamps(self, root: &TrustRoot, piece: &Piece, needed: bool) -> Result<Vec<UnixTime>, Unaccepted> {
         let authorities = || self.trust.authorities(root).flat_map(|authority| &authority.timestampers);
         if !needed && (piece.timestamps.is_empty() || authorities().next().is_none()) {

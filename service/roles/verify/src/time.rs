@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Seconds since 1970-01-01T00:00:00Z. Decisions do not depend on fractions of seconds.
+/// Seconds since 1970-01-01T00:00:00Z. Fractions of seconds are dropped, because no decision depends on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnixTime(pub i64);
 

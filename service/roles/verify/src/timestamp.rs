@@ -1,4 +1,4 @@
-//! RFC 3161 timestamps: which bytes they cover, and their time.
+//! RFC 3161 timestamps: checks the bytes that a timestamp covers, and reads its time.
 
 use aws_lc_rs::digest::{Algorithm, SHA256, SHA384, SHA512, digest};
 use cms::cert::CertificateChoices;
@@ -21,12 +21,12 @@ const SHA256_ID: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101
 const SHA384_ID: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.2");
 const SHA512_ID: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.3");
 
-/// Longest response: usual ones with a chain of four RSA certificates have 7,000 bytes.
+/// Longest timestamp response, in bytes: a usual response with a chain of four RSA certificates has 7,000 bytes.
 const RESPONSE_BYTES_MAX: usize = 64 << 10;
 /// The status of a response that has a token (RFC 3161, section 2.4.2: `PKIStatus`).
 const GRANTED: u8 = 0;
 const GRANTED_WITH_CHANGES: u8 = 1;
-/// Most certificates of one token that are read.
+/// Maximum number of certificates of one token that are read.
 const CERTIFICATES_MAX: usize = 8;
 
 /// The time at which one of `authorities` saw `message`, as stated by `response` (a `TimeStampResp` in DER).
@@ -62,7 +62,7 @@ pub(crate) fn check<'a>(
 struct Token {
     info: TstInfo,
     signer: SignerInfo,
-    /// The signed attributes in DER, which contain the hash of `info`.
+    /// The signed attributes of the token in DER, which contain the hash of `info`.
     signed: Vec<u8>,
     certificates: Vec<CertificateDer<'static>>,
 }
@@ -109,7 +109,7 @@ impl Token {
         self.signer.signature.as_bytes()
     }
 
-    /// Certificates that may have signed the token: those in the token and the configured ones.
+    /// Certificates that may have signed the token: those in the token and configured certificates.
     fn signers(&self, authority: &Certifier) -> Vec<Certificate> {
         let own = self.certificates.iter().filter_map(|der| Certificate::from_der(der).ok());
         own.chain(authority.leaves.iter().cloned()).filter(|certificate| self.is_named(certificate)).collect()

@@ -1,5 +1,5 @@
-//! The trusted keys and identities of a configuration. They are compiled at loading, so that a wrong key is found then
-//! and not with the first image.
+//! The trusted keys and identities of a configuration. Trust is compiled when the configuration is loaded, so that a
+//! wrong key is found then and not with the first image.
 
 mod compile;
 mod fingerprint;
@@ -24,10 +24,9 @@ pub struct TrustSpec {
 pub struct RootSpec {
     /// The root's name in rules and verdicts.
     pub name: String,
-    /// The key or identity that the root trusts.
     pub kind: RootKind,
-    /// Names of the authorities whose certificates, logs and timestamps the root trusts. A key that need not be in a
-    /// log needs no authority.
+    /// Names of the authorities whose certificates, logs and timestamps the root trusts. A root with a key needs no
+    /// authority if no log entry is demanded.
     pub authorities: Vec<String>,
 }
 
@@ -52,7 +51,6 @@ pub struct AuthoritySpec {
     pub text: AuthorityText,
 }
 
-/// Keys and certificates of an authority.
 #[derive(Debug, Clone)]
 pub enum AuthorityText {
     /// A `trusted_root.json` (`application/vnd.dev.sigstore.trustedroot+json;version=0.1` or `0.2`).
@@ -62,7 +60,7 @@ pub enum AuthorityText {
     Listed(Listed),
 }
 
-/// Keys and certificates listed individually. Each text is PEM and may have several blocks.
+/// Keys and certificates of an authority, listed individually. Each text is PEM and may have several blocks.
 #[derive(Debug, Clone, Default)]
 pub struct Listed {
     /// Roots and intermediates of the certificate authority. A certificate that is its own issuer is a root.
@@ -90,7 +88,6 @@ pub(crate) struct TrustRoot {
     authorities: Vec<usize>,
 }
 
-/// Which signers a root accepts.
 #[derive(Debug, Clone)]
 pub(crate) enum Accepts {
     Key(PublicKey),
@@ -107,12 +104,12 @@ pub struct TrustError {
 }
 
 impl Trust {
-    /// Parses and checks everything, and computes the fingerprint.
+    /// Parses and checks all keys, certificates and patterns in `spec`, and computes the fingerprint.
     pub fn compile(spec: &TrustSpec) -> Result<Self, TrustError> {
         compile::compile(spec)
     }
 
-    /// The fingerprint, which is equal for equal trust and differs for any other.
+    /// The fingerprint of this trust: equal for equal trust, different for any other trust.
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }
@@ -122,8 +119,8 @@ impl Trust {
         self.roots.iter().map(|root| root.name.as_str())
     }
 
-    /// Descriptions of ignored content in authorities' files, each with position and cause. Ignored content proves
-    /// nothing.
+    /// Descriptions of ignored content in authorities' files, each with position and cause. Ignored content is not
+    /// trusted.
     pub fn left_out(&self) -> impl Iterator<Item = &str> {
         self.authorities.iter().flat_map(|authority| authority.left_out.iter().map(String::as_str))
     }

@@ -10,9 +10,9 @@ pub struct Verdict {
     /// Whether the image fulfils the requirement.
     pub outcome: Outcome,
     /// Every signature that counts: by root, then in the order of the evidence. A root or identity may occur several
-    /// times; the threshold counts it once.
+    /// times; it counts once for the threshold.
     pub signers: Vec<Signer>,
-    /// Everything that does not count, in the order of the evidence, with the cause.
+    /// Every object that does not count as a signature, in the order of the evidence, with the cause.
     pub rejected: Vec<Rejected>,
 }
 
@@ -42,19 +42,16 @@ pub enum Class {
     Misconfigured,
 }
 
-/// A signature that counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signer {
-    /// The trust root that accepts the signature.
     pub root: String,
     pub identity: Identity,
-    /// The format of the signature.
     pub kind: EvidenceKind,
     /// Predicate type of an attestation; `None` for a signature.
     pub predicate_type: Option<String>,
-    /// Where the signature was found.
+    /// The place where the signature was found.
     pub source: String,
-    /// Index in the transparency log, if the log was checked.
+    /// Index of the signature's entry in the transparency log, if the log was checked.
     pub log_index: Option<u64>,
     /// The signing time, if a trusted log or timestamp authority states it.
     pub time: Option<UnixTime>,
@@ -73,7 +70,6 @@ pub enum Identity {
     },
 }
 
-/// The format of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EvidenceKind {
     /// A legacy signature, at a tag with `.sig`.
@@ -88,7 +84,7 @@ pub enum EvidenceKind {
 /// An object that does not count as a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejected {
-    /// Where the object was found.
+    /// The place where the object was found.
     pub source: String,
     pub class: Class,
     pub cause: String,

@@ -17,13 +17,14 @@ use crate::verdict::{Class, EvidenceKind, Outcome, Rejected, Signer, Verdict};
 
 pub use workable::RequirementError;
 
-/// Most signatures and attestations that are checked. With the most roots, their checks take less than half a second.
+/// Maximum number of signatures and attestations of an image that are checked. With the maximum number of roots, their
+/// checks take less than half a second.
 pub const EVIDENCE_MAX: usize = 100;
-/// Most causes of one signature that are shown; the others repeat them for other roots.
+/// Maximum number of causes that are shown for one refused signature; further causes only repeat them for other roots.
 const CAUSES_MAX: usize = 3;
 
-/// Checks `evidence` for `subject`. It never fails: an unreadable or invalid signature is listed as rejected. A
-/// signature that a log or timestamp authority dates is checked at that time; times after `now` are refused.
+/// Checks `evidence` for `subject`. The function never fails: an unreadable or invalid signature is listed as rejected.
+/// A signature that a log or timestamp authority dates is checked at that time; times after `now` are refused.
 pub fn verify(
     subject: &Subject,
     evidence: &[Evidence],
@@ -44,7 +45,7 @@ pub struct Trial<'a> {
     subject: &'a Subject,
     context: Context<'a>,
     roots: Vec<&'a TrustRoot>,
-    /// Why nothing can fulfil the requirement; `None` if it can be fulfilled.
+    /// Why no image can fulfil the requirement; `None` if an image can.
     unworkable: Option<String>,
     counted: Vec<Counted>,
     rejected: Vec<Rejected>,
@@ -71,7 +72,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Checks one object; the order of these calls does not matter.
+    /// Checks one object for signatures; objects may be checked in any order.
     pub fn judgement(&self, evidence: &Evidence) -> Judged {
         let source = evidence.source().to_owned();
         if self.unworkable.is_some() || self.pieces >= EVIDENCE_MAX {
@@ -139,8 +140,7 @@ struct Counted {
 }
 
 impl Trial<'_> {
-    /// The signers of the image according to `piece`; empty without a cause if the requirement does not use such an
-    /// object.
+    /// The signers of the image according to `piece`; empty if the requirement does not use such an object.
     fn piece(&self, source: &str, piece: &Piece<'_>) -> Result<Vec<Counted>, Refusal> {
         let Some(asked) = self.asked_for(piece) else { return Ok(Vec::new()) };
         let accepted = self.accepted(piece)?;
@@ -166,7 +166,8 @@ impl Trial<'_> {
         Ok(accepted.into_iter().map(counted).collect())
     }
 
-    /// The rules that `piece` may fulfil, with their indices; `None` if the requirement does not use it.
+    /// The attestation rules that `piece` may fulfil, with their indices; `None` if the requirement does not use
+    /// `piece`.
     fn asked_for(&self, piece: &Piece<'_>) -> Option<Vec<(usize, &AttestationRule)>> {
         let requirement = self.context.requirement;
         match piece.kind {
@@ -199,7 +200,8 @@ impl Trial<'_> {
     }
 }
 
-/// The rules that the statement in `piece` fulfils, at least one. All `rules` have its predicate type.
+/// The attestation rules that the statement in `piece` fulfils, at least one. All `rules` demand the statement's
+/// predicate type.
 fn fulfilled_by(piece: &Piece<'_>, rules: &[(usize, &AttestationRule)]) -> Result<Vec<usize>, Refusal> {
     let predicate =
         Statement::predicate(piece.envelope_payload().unwrap_or_default()).map_err(|cause| (Class::Invalid, cause))?;

@@ -14,7 +14,7 @@ use crate::metrics::Metrics;
 use crate::tell::{self, Entrance};
 use crate::work::{Task, Work};
 
-/// What happens with an event that matches the filter.
+/// The way in which an action handles an event that matches its filter.
 #[derive(Clone)]
 pub enum Way {
     Log,
@@ -65,8 +65,8 @@ impl Action {
     }
 }
 
-/// Passes an event to every action on its resource. If one cannot take more events yet, the result is the future to
-/// wait for.
+/// Passes an event to every action on its resource. If an action cannot take more events yet, the result is the future
+/// to wait for.
 pub fn show(actions: &[Action], resource: &str, event: &Event<Meta>, metrics: &Metrics) -> Backpressure {
     let rooms: Vec<_> = actions.iter().filter_map(|action| action.show(resource, event, metrics)).collect();
     // One after the other: all of them must be free before the next event.

@@ -12,15 +12,14 @@ use crate::meta::Meta;
 
 pub struct Api {
     client: Arc<Client>,
-    /// The path of the objects in all namespaces.
+    /// The API path of the objects in all namespaces.
     path: String,
 }
 
-/// The result of a write.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Written {
     Yes,
-    /// Another client has written in between; the watch delivers that change.
+    /// Another client has written in between; the watch will deliver that client's change.
     Conflict,
     /// The object does not exist any more.
     Gone,

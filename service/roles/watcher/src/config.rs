@@ -15,32 +15,31 @@ use service_watch::QueueKey;
 use crate::filter::{Filter, On, Pattern};
 use crate::meta::Wanted;
 
-/// Most actions: each has metrics, a queue and tasks.
+/// Maximum number of actions: each action has metrics, a queue and tasks.
 const ACTIONS_MAX: usize = 64;
-/// Default time limit of a call to a hook, as in Pepr; then the hook is called again.
+/// Default time limit of a call to a hook, as in Pepr; after a timeout, the hook is called again.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Shortest delay before a failed hook is called again.
 const RETRY_LEAST: Duration = Duration::from_millis(100);
-/// Default delays between attempts: those of the UDS operator between its five attempts, as in `packages`.
+/// Default delays between attempts to call a hook: the delays of the UDS operator between its five attempts, as in the
+/// section `packages`.
 const RETRIES: [Duration; 4] =
     [Duration::from_secs(3), Duration::from_secs(9), Duration::from_secs(27), Duration::from_secs(81)];
 /// Default number of objects that an action processes at one time, if their queue keys allow it.
 const WORKERS: u64 = 4;
-/// Most bytes of a compiled pattern; patterns of names need less.
+/// Maximum number of bytes of a compiled pattern; patterns for names need less.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
-/// The finalizer of actions that name none.
+/// The finalizer of actions that name no finalizer.
 const FINALIZER: &str = "longhaul.dev/watcher";
 
-/// The settings of the role: watched resources and actions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Watcher {
-    /// Whether lists are streamed if the server supports that.
+    /// Whether lists are streamed if the server supports streamed lists.
     pub streaming_lists: bool,
     /// The actions, in the order of the file.
     pub actions: Vec<Action>,
 }
 
-/// An action on events of a resource.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Action {
     /// The action's name in messages, metrics and calls.
@@ -58,7 +57,7 @@ pub struct Action {
 pub struct Resource {
     /// The name, such as `configmaps` or `packages.longhaul.dev`.
     pub name: String,
-    /// The path of the objects in all namespaces.
+    /// The API path of the objects in all namespaces.
     pub path: String,
 }
 
@@ -69,7 +68,7 @@ pub struct Selectors {
     pub fields: Option<String>,
 }
 
-/// What happens with a matching event.
+/// The way in which an action handles an event that matches its filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
     /// The event is sent to a receiver. Without a receiver, it goes to the witness of this process, or else to the log.
@@ -86,7 +85,7 @@ pub struct Receiver {
     pub url: String,
     /// PEM file with the authorities that are trusted for the server instead of the system's.
     pub ca_file: Option<PathBuf>,
-    /// A file with a token for `Authorization: Bearer`; it is read for each call.
+    /// A file with a token for `Authorization: Bearer`; the file is read for each call.
     pub token_file: Option<PathBuf>,
     pub timeout: Duration,
 }
@@ -206,7 +205,7 @@ impl Section for Watcher {
         Ok(Some(Self { streaming_lists: raw.streaming_lists.unwrap_or(true), actions }))
     }
 
-    /// Takes new filters if nothing else about the actions has changed.
+    /// Takes the new filters of `fresh` if no other setting of the actions has changed.
     fn take(&mut self, fresh: &Self) -> Vec<&'static str> {
         if !self.differs_by_filters_only(fresh) {
             return Vec::new();
@@ -217,7 +216,7 @@ impl Section for Watcher {
 }
 
 impl Watcher {
-    /// The fields that actions on this resource with these selectors need.
+    /// The metadata fields that actions on this resource with these selectors need.
     pub fn wanted(&self, resource: &Resource, selectors: &Selectors) -> Wanted {
         let mut wanted = Wanted::default();
         let is_on = |action: &&Action| action.resource == *resource && action.selectors == *selectors;
@@ -232,7 +231,8 @@ impl Watcher {
         wanted
     }
 
-    /// Whether only filters differ in `fresh`, and the new filters need no fields beyond those in memory.
+    /// Whether only filters differ in `fresh`, and the new filters need no fields beyond the fields that are kept in
+    /// memory.
     pub fn differs_by_filters_only(&self, fresh: &Self) -> bool {
         let same = |(one, other): (&Action, &Action)| Action { filter: other.filter.clone(), ..one.clone() } == *other;
         self != fresh

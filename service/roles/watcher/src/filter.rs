@@ -1,8 +1,8 @@
 //! Filters, which decide whether an action handles an event.
 //!
 //! A filter checks the object in the event: its state after the change, or the last known state of a deleted object. If
-//! a change makes an object stop matching, its later events are not handled. If that should count as a deletion, use
-//! `labelSelector`, which the API server applies.
+//! a change makes an object stop matching, the action handles neither this event nor later events, until the object
+//! matches again. With `labelSelector`, which the API server applies, such a change counts as a deletion.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub struct On {
     pub deleted: bool,
 }
 
-/// A regular expression. Two are equal if their texts are equal.
+/// A regular expression. Two expressions are equal if their texts are equal.
 #[derive(Debug, Clone)]
 pub struct Pattern(pub Regex);
 
@@ -30,22 +30,22 @@ impl PartialEq for Pattern {
     }
 }
 
-/// A filter. Conditions that are not set match everything.
+/// A filter of events. A condition that is not set matches every event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Filter {
     pub on: On,
-    /// Namespaces; an empty list means all.
+    /// The namespaces of matching objects; an empty list means all namespaces.
     pub namespaces: Vec<String>,
-    /// Matches a part of the namespace, unless the pattern has anchors.
+    /// A pattern that matches a part of the namespace, or all of it with anchors.
     pub namespace_regex: Option<Pattern>,
     pub name: Option<String>,
-    /// Matches a part of the name, unless the pattern has anchors.
+    /// A pattern that matches a part of the name, or all of it with anchors.
     pub name_regex: Option<Pattern>,
     /// Required labels; an empty value matches any.
     pub labels: BTreeMap<String, String>,
     /// Required annotations; an empty value matches any.
     pub annotations: BTreeMap<String, String>,
-    /// Only objects that are being deleted and still have finalizers.
+    /// Whether only objects match that are being deleted and still have finalizers.
     pub deleting: bool,
 }
 
@@ -71,7 +71,7 @@ impl Filter {
             && self.annotations.keys().all(|key| wanted.annotations.contains(key.as_str()))
     }
 
-    /// Whether an object matches, whatever the change is.
+    /// Whether an object matches the filter, whatever the kind of change is.
     pub fn selects(&self, object: &Object<Meta>) -> bool {
         let (namespace, name) = (&*object.key.namespace, &*object.key.name);
         let fits = |pattern: &Option<Pattern>, text: &str| pattern.as_ref().is_none_or(|one| one.0.is_match(text));

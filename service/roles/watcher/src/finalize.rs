@@ -16,15 +16,14 @@ use crate::visit::{Pending, Tools, Visited};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Add our finalizer.
     Add,
     /// The object is being deleted and waits for the removal of our finalizer.
     Remove,
     None,
 }
 
-/// The next step for an object. The filter (`is_meant`) decides only about adding the finalizer: an existing one must
-/// be removed in any case.
+/// The next step for an object. The filter (`is_meant`) decides only about adding the finalizer: an existing finalizer
+/// must be removed in any case.
 pub fn step(object: &Object<Meta>, finalizer: &str, is_meant: bool) -> Step {
     let has = object.body.finalizers.iter().any(|known| &**known == finalizer);
     match (object.body.deleting, has) {

@@ -1,4 +1,5 @@
-//! One call over HTTP: its body, its token, and the meaning of the answer. The caller decides about retries.
+//! One call of a receiver or hook over HTTP: its body, its token, and the meaning of the answer. The caller decides
+//! about retries.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,12 +13,11 @@ use tokio::time::Instant;
 
 use crate::config::Receiver;
 
-/// Most bytes of an answer. The content is not used, and longer answers are cut off.
+/// Maximum number of bytes of an answer that are read. The content is not used, and longer answers are cut off.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
-/// Longest delay that an answer may demand.
+/// Longest delay until the next call that an answer may demand.
 const ASKED_MAX: Duration = Duration::from_mins(5);
 
-/// The connection to a receiver or hook.
 pub struct Hook {
     client: Client,
     path: String,
@@ -35,7 +35,7 @@ pub enum Failure {
 }
 
 impl Hook {
-    /// Reads the authorities; opens no connection. `open_max` is the most open calls.
+    /// Reads the authorities; opens no connection. `open_max` is the maximum number of open calls.
     pub fn new(settings: &Receiver, open_max: usize) -> anyhow::Result<Self> {
         let uri: Uri = settings.url.parse().with_context(|| format!("{} is no address", settings.url))?;
         let limits = Limits { open_max, idle_max: open_max };

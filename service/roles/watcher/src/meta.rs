@@ -1,8 +1,8 @@
 //! The metadata of objects that filters and finalizers need.
 //!
-//! A user with write access to a watched resource may put a megabyte into an object's metadata. So names that no filter
-//! uses are dropped, and values are kept as hashes, because filters only compare them. The metadata that a hook gets
-//! about a deleted object is limited too.
+//! A user with write access to a watched resource may put a megabyte into an object's metadata. So labels and
+//! annotations that no filter uses are dropped, and values are kept as hashes, because filters only compare them. The
+//! metadata that a hook gets about a deleted object is limited too.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,13 +17,14 @@ use sha2::{Digest as _, Sha256};
 
 /// The annotation in which `kubectl apply` stores a copy of the object; no action needs it.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// Most bytes of labels, and of annotations, that are kept for a hook about deleted objects; nearly all objects have
-/// less.
+/// Maximum number of bytes of labels, and of annotations, that are kept for a hook about deleted objects; nearly all
+/// objects have less.
 const LAST_BYTES_MAX: usize = 2 << 10;
-/// Most bytes of finalizers that are kept: some dozens. Objects with more are read again before a change.
+/// Maximum number of bytes of an object's finalizers that are kept: enough for some dozens. An object with more
+/// finalizers is read again before a change.
 const FINALIZERS_BYTES_MAX: usize = 2 << 10;
 
-/// The fields that a resource's actions need.
+/// The metadata fields that a resource's actions need.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
     pub labels: BTreeSet<Arc<str>>,
@@ -40,7 +41,7 @@ pub struct Meta {
     pub annotations: Named,
     /// Whether `metadata.deletionTimestamp` is set.
     pub deleting: bool,
-    /// `metadata.finalizers`, if an action needs them. If there are too many, only ours is kept.
+    /// `metadata.finalizers`, if an action needs them. If there are too many finalizers, only our own is kept.
     pub finalizers: Box<[Box<str>]>,
     /// Whether there are too many finalizers to keep.
     pub crowded: bool,
@@ -66,7 +67,7 @@ impl Named {
         Self(found.into())
     }
 
-    /// Whether each of these names exists with its value; an empty value matches any value.
+    /// Whether each name in `wanted` exists with its value; an empty value in `wanted` matches any value.
     pub fn has(&self, wanted: &BTreeMap<String, String>) -> bool {
         wanted.iter().all(|(key, value)| {
             let known = self.0.iter().find(|(known, _)| **known == **key);
@@ -109,7 +110,7 @@ impl Meta {
         }
     }
 
-    /// Bytes of memory besides the struct itself.
+    /// Bytes of memory of the metadata besides the struct itself.
     pub fn bytes(&self) -> usize {
         let finalizers = self.finalizers.iter().map(|one| size_of::<Box<str>>() + one.len()).sum::<usize>();
         let named = (self.labels.0.len() + self.annotations.0.len()) * size_of::<(Arc<str>, ValueDigest)>();
@@ -233,7 +234,7 @@ mod tests {
         assert_eq!((&bare.body.labels, bare.body.deleting), (&Named::default(), false));
     }
 
-    /// Little of an object's metadata is kept, however much its author writes.
+    /// For an object with much metadata, only the limited part that actions need is kept.
     #[test]
     fn what_nobody_asked_for_is_not_kept() {
         let big = "x".repeat(250 << 10);

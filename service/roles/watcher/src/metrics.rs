@@ -1,4 +1,4 @@
-//! The metrics of the watcher role. Their labels are the configured actions and closed lists.
+//! The metrics of the watcher role. The label values are the configured actions and closed lists.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -6,7 +6,6 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// The labels: an action and an outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Outcome {
     action: String,

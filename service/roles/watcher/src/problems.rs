@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use service_core::edge::Probe;
 
-/// A problem of this duration gets a health note; a restarting receiver is back sooner.
+/// After this time, a problem gets a health note. A receiver that restarts is back sooner.
 const NOTED_AFTER: Duration = Duration::from_secs(10);
 
 /// The state of an action's receiver or hook.
@@ -19,7 +19,7 @@ const NOTED_AFTER: Duration = Duration::from_secs(10);
 struct Way {
     taken: u64,
     failed: u64,
-    /// Since when nothing is accepted, and why; `None` if calls succeed.
+    /// The time since which the receiver or hook accepts no call, and the reason; `None` if calls succeed.
     trouble: Option<(Instant, String)>,
 }
 

@@ -10,7 +10,6 @@ use crate::meta::partial;
 use crate::tell;
 use crate::visit::{Pending, Tools, Visited};
 
-/// The body of a call to the hook.
 #[derive(Serialize)]
 struct Call<'a> {
     action: &'a str,

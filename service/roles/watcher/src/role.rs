@@ -30,7 +30,7 @@ use crate::tell::{self, Entrance};
 use crate::visit::Tools;
 use crate::work::{Task, Work};
 
-/// Time at the end for workers to finish, and for receivers to take waiting events.
+/// Time at the end of the process for workers to finish, and for receivers to take waiting events.
 const FINISH_MAX: Duration = Duration::from_secs(3);
 /// Time limit of a post to the witness, the same as in other roles.
 const WITNESS_TIMEOUT: Duration = Duration::from_secs(5);
@@ -162,7 +162,6 @@ impl Build<'_> {
     }
 }
 
-/// The source of a watched resource.
 fn source(resource: &Resource, selectors: &Selectors, streamed: bool) -> Source {
     let probe = format!("watcher/{}", resource.name);
     let mut source = Source::configured(&resource.name, probe, &resource.path, Form::Metadata);
@@ -175,7 +174,7 @@ fn source(resource: &Resource, selectors: &Selectors, streamed: bool) -> Source 
     if streamed { source.streamed() } else { source }
 }
 
-/// Replaces the filters for later events.
+/// Replaces the filters of actions for later events.
 fn reload(mut running: Watcher, filters: Vec<Arc<RwLock<Filter>>>) -> Reload {
     Box::new(move |fresh| {
         let Some(fresh) = fresh.find::<Watcher>() else { return Ok(Vec::new()) };
@@ -211,7 +210,7 @@ impl Running for Stage {
         .boxed()
     }
 
-    /// Open calls of hooks end first; waiting events are sent.
+    /// Lets open calls of hooks end, then sends waiting events.
     fn leave(&mut self) -> BoxFuture<'_, ()> {
         async move {
             // The watches hold the queues' senders, so the queues end when they are empty.

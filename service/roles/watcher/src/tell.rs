@@ -20,22 +20,23 @@ use crate::meta::Meta;
 use crate::metrics::Metrics;
 use crate::problems::Problems;
 
-/// Most lines that wait; a relist of some thousand objects fits. The next constant limits their bytes, because names
-/// may be long.
+/// Maximum number of lines that wait in the queue; a relist of some thousand objects fits. The next constant limits
+/// their bytes, because names may be long.
 const QUEUE_LINES: usize = 4096;
 const QUEUE_BYTES: usize = 1 << 20;
-/// Bytes of memory for a line besides its text.
+/// Number of bytes of memory for a line besides its text.
 const LINE_BYTES: usize = 64;
 const BATCH_LINES: usize = 500;
 /// How long a line waits for others to share its call.
 const BATCH_DELAY: Duration = Duration::from_millis(20);
-/// The bounds of the delay between attempts: they double, and the delay is drawn at random below them.
+/// Limit of the delay before the second attempt. The limit doubles each time, and the delay is drawn at random below
+/// it; the next constant is the largest limit.
 const RETRY_FIRST: Duration = Duration::from_millis(200);
 const RETRY_MAX: Duration = Duration::from_secs(30);
-/// How long the rest of the queue is sent at the end.
+/// Time for sending the rest of the queue when the process ends.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
 
-/// One event as it is sent. The harness reads it as an observation.
+/// One event as it is sent. The test harness reads such a line as an observation.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Line<'a> {
@@ -48,7 +49,7 @@ struct Line<'a> {
     change: &'static str,
 }
 
-/// A line, its action, and the queue's memory that it holds.
+/// A waiting line, its action, and the queue's memory that the line holds.
 struct Queued {
     action: Arc<str>,
     line: String,
@@ -62,9 +63,10 @@ pub struct Entrance {
     free: Arc<Semaphore>,
 }
 
-/// The task that sends the queue; it must be run.
+/// The task that sends the lines in the queue; the caller must run it.
 pub struct Delivery {
-    /// The first action with this receiver. Metrics and logs use its name for all actions.
+    /// The first action with this receiver. Metrics and logs use the first action's name for all actions with this
+    /// receiver.
     action: Arc<str>,
     hook: Hook,
     queue: mpsc::Receiver<Queued>,
@@ -81,7 +83,6 @@ pub fn name(change: Change) -> &'static str {
     }
 }
 
-/// Writes an event to the log.
 pub fn log(action: &str, resource: &str, event: &Event<Meta>) {
     let (object, change) = (&event.object, name(event.change));
     tracing::info!(
@@ -98,7 +99,8 @@ pub fn queue(action: &str, hook: Hook, board: Arc<Problems>, metrics: Metrics) -
 }
 
 impl Entrance {
-    /// Queues an event. If the queue is full, the result is a future that is ready when there is memory for the event.
+    /// Queues an event for the receiver. If the queue is full, the result is a future that is ready when there is
+    /// memory for the event.
     pub fn tell(&self, action: &Arc<str>, resource: &str, event: &Event<Meta>) -> Backpressure {
         let object = &event.object;
         let line = Line {
@@ -133,7 +135,7 @@ impl Entrance {
 }
 
 impl Delivery {
-    /// Sends until every sender is gone and the queue is empty, or until the receiver accepts nothing more at the end.
+    /// Sends lines until every sender is gone and the queue is empty, or until the time for sending at the end is over.
     pub async fn run(mut self) {
         let mut batch = Vec::with_capacity(BATCH_LINES);
         let mut flush = None;

@@ -1,4 +1,4 @@
-//! One processing of an object by an action: its inputs and its result. Each kind of action has its own steps.
+//! The processing of one object by an action: its inputs and its result. Each kind of action has its own steps.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::meta::Meta;
 
 #[derive(Debug, Clone)]
 pub struct Pending {
-    /// The change that caused the processing. `Added` stays until it was sent once.
+    /// The change that caused the processing. A new object keeps the change `Added` until it was sent once.
     pub change: Change,
     pub object: Arc<Object<Meta>>,
-    /// Whether the hook has already agreed, so that only a write is left.
+    /// Whether the hook has already agreed to the deletion, so that only a write is left.
     pub approved: bool,
     pub attempts: usize,
 }

@@ -1,4 +1,4 @@
-//! The queue of objects for an action: their order, and what follows after a failure.
+//! The queue of objects for an action: the order of the objects, and the handling of failures.
 //!
 //! This module owns the queue and the state of each object in it. An object waits once, however often it changes: its
 //! latest state is processed. The number of waiting objects is limited; above the limit, the watch waits.
@@ -21,8 +21,9 @@ use crate::problems::Problems;
 use crate::visit::{Pending, Tools, Visited};
 use crate::{finalize, reconcile};
 
-/// Most waiting objects, some 300 bytes each: one and a half times the largest measured watch. The bytes of all waiting
-/// objects are limited too, because deleted objects are kept only here and may be larger.
+/// Maximum number of waiting objects, with some 300 bytes each: one and a half times the number of objects in the
+/// largest measured watch. The bytes of all waiting objects are limited too, because deleted objects are kept only here
+/// and may be larger.
 const PENDING_MAX: usize = 75_000;
 const PENDING_BYTES_MAX: usize = 24 << 20;
 /// Delay between attempts of `finalize` for actions that set no delays.
@@ -223,7 +224,7 @@ impl Work {
         }
     }
 
-    /// The delay after `before` failures; `None` if no attempt is left.
+    /// The delay before the next attempt after `before` failures; `None` if no attempt is left.
     fn wait(&self, before: usize) -> Option<Duration> {
         let wait = self.retries.get(before).copied();
         match self.task {
@@ -233,8 +234,8 @@ impl Work {
         }
     }
 
-    /// Drops the object, or sets the time of its next processing. A change that came meanwhile is already queued
-    /// separately.
+    /// Drops the object, or sets the time of its next processing. A change that came during the processing is already
+    /// queued separately.
     fn settle(&self, key: &Key, visited: &Pending, wait: Option<Duration>) {
         let mut pending = self.pending.lock();
         let Some(known) = pending.objects.get_mut(key) else { return };
@@ -273,8 +274,8 @@ mod tests {
         Pending { change: Change::Deleted, object: Arc::new(object(&text)), approved: false, attempts: 0 }
     }
 
-    /// The limit in bytes allows the usual number of small objects and fewer large ones. A dropped object frees all its
-    /// bytes.
+    /// The limit in bytes allows the usual number of small objects and fewer large objects. An object that leaves the
+    /// queue frees all its bytes.
     #[test]
     fn what_waits_has_a_bound_in_bytes() {
         for (note, least, most) in [(0, PENDING_MAX / 2, PENDING_MAX), (2000, 5_000, 15_000)] {

@@ -1,4 +1,5 @@
-//! Tests of the import from Connaisseur: translated values, notes on untranslated ones, and the validity of the result.
+//! Tests of the import from Connaisseur: translated values, notes on untranslated values, and the validity of the
+//! result.
 
 use super::*;
 #[cfg(feature = "verify")]

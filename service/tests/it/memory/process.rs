@@ -13,7 +13,7 @@ use service_core::wire::{Client, Limits, Origin, Protocol, Trust, client_config}
 
 use crate::support::deadline;
 
-/// The path of the optimized build, where a soak expects it; `LONGHAUL_SERVICE_BINARY` names another one.
+/// The path of the optimized build, at which a soak expects it; `LONGHAUL_SERVICE_BINARY` names another path.
 fn binary() -> PathBuf {
     let named = std::env::var_os("LONGHAUL_SERVICE_BINARY").map(PathBuf::from);
     let built = || std::env::var_os("LONGHAUL_PROGRAMS").map(|folder| Path::new(&folder).join("longhaul-service"));
@@ -34,7 +34,7 @@ pub struct Peak {
     pub of: &'static str,
 }
 
-/// A control group of this test with a memory limit; removed on drop.
+/// A control group of this test with a memory limit; the group is removed on drop.
 struct Group {
     folder: PathBuf,
     peak: &'static str,

@@ -1,5 +1,5 @@
-//! Tests of memory for waiting data: alerts whose receiver hangs, calls of other processes, and objects of a watched
-//! resource.
+//! Tests of the memory for data that waits: alerts whose receiver hangs, calls of other processes, and objects of a
+//! watched resource.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -104,8 +104,8 @@ async fn calls_of_another_process_hold_no_more_than_their_part() {
     held_within_the_limit(process, "calls");
 }
 
-/// An API server with 280 `ConfigMap`s that have an annotation of 250 KB each. It lists them in one page, whatever page
-/// size is requested, or as a stream.
+/// An API server with 280 `ConfigMap`s that have an annotation of 250 KB each. The server lists the objects in one
+/// page, whatever page size is requested, or as a stream.
 async fn annotated() -> Server {
     let item = |number: usize| {
         let metadata = json!({

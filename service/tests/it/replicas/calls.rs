@@ -1,4 +1,4 @@
-//! Tests of exact answers, of writes and their conflicts, and of every kind of refusal.
+//! Tests of calls of the API over Deployments: exact answers, writes and their conflicts, and every kind of refusal.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ async fn r14_a_list_is_sorted_and_empty_is_an_empty_array() {
     world.app.stop().await;
 }
 
-/// A count is written through the scale subresource, and the messages are those that the interface prescribes.
+/// A replica count is written through the scale subresource, and the messages are those that the API prescribes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r13_a_count_is_set_through_the_scale_subresource() {
     let world = world().await;
@@ -68,7 +68,7 @@ async fn r13_a_count_is_set_through_the_scale_subresource() {
     world.app.stop().await;
 }
 
-/// With `wait=observed`, a caller that has the answer then reads its own write.
+/// After a write with `wait=observed` is answered, the caller's next read shows the write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_that_waits_is_read_by_the_next_call() {
     let world = world().await;
@@ -104,7 +104,8 @@ async fn a_write_that_is_not_observed_in_time_says_that_it_was_written() {
     world.app.stop().await;
 }
 
-/// If another client writes between our read and our write, the object is read again, and that write is not lost.
+/// If another client writes between the service's read and write, the service reads the object again, and the other
+/// client's write is not lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_conflict_is_another_turn_and_many_are_told() {
     let world = world().await;
@@ -127,7 +128,7 @@ async fn a_conflict_is_another_turn_and_many_are_told() {
     world.app.stop().await;
 }
 
-/// A caller that names the revision it has seen changes exactly that revision.
+/// If a caller names a revision, its write changes exactly this revision or is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_of_what_was_seen_does_not_overwrite_what_was_not() {
     let world = world().await;

@@ -1,4 +1,4 @@
-//! Tests of limits on rates, sizes and times of calls.
+//! Tests of limits on the rates, sizes and times of calls of the API over Deployments.
 
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ async fn said(stream: &mut tokio_rustls::client::TlsStream<TcpStream>) -> String
     String::from_utf8_lossy(&said[..count]).into_owned()
 }
 
-/// If a body is too large or not expected, the client gets the answer, although it is still sending.
+/// If a body is too large or not expected, the client gets the answer even while it is still sending.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_sends_too_much_is_told_so() {
     let api = Deployments::start().await;
@@ -115,7 +115,7 @@ async fn who_sends_too_much_is_told_so() {
 }
 
 /// A request must name exactly one host, as HTTP/1.1 demands (RFC 9112, section 3.2), because proxies choose
-/// differently between two.
+/// differently between two hosts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_names_one_host() {
     let world = World::start_over(Deployments::start().await, "").await.listed().await;
@@ -131,8 +131,8 @@ async fn a_request_names_one_host() {
     world.app.stop().await;
 }
 
-/// A body announced as too large is refused unread, a body that grows too large is cut off, and one that does not
-/// arrive is ended.
+/// A body that is announced as too large is refused unread. A body that grows too large is cut off. A call whose body
+/// does not arrive is ended at its deadline.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bodies_and_heads_have_limits_and_deadlines() {
     let api = Deployments::start().await;

@@ -1,4 +1,5 @@
-//! Tests of the log: watch, TLS, and a line about each change, in both formats, with event names from the closed list.
+//! Tests of the log of the role `replicas`, in both formats: lines about the watch, TLS and each change, with event
+//! names from the closed list.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -52,7 +53,6 @@ impl Process {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 
-    /// Waits for `text` in the log.
     async fn says(&self, text: &str) {
         let waiting = async {
             while !self.log().contains(text) {
@@ -95,7 +95,7 @@ impl Drop for Process {
     }
 }
 
-/// Runs a service so that every kind of event is logged at least once.
+/// Runs a service in such a way that every kind of event is logged at least once.
 async fn life(format: &str) -> (String, Vec<String>) {
     let api = Deployments::start().await;
     api.create("team/web", Some(3));
@@ -119,7 +119,7 @@ async fn life(format: &str) -> (String, Vec<String>) {
     (process.end(), secrets)
 }
 
-/// All lines of private keys in a folder, and the token of the kubeconfig.
+/// All lines of the private keys in a folder, and the token of the kubeconfig: texts that no log may contain.
 fn secrets(folder: &Path) -> Vec<String> {
     let mut secrets = vec!["secret".to_owned()];
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -221,7 +221,7 @@ async fn r26_each_write_has_a_line_that_says_who() {
     assert_eq!((&audit[2]["status"], &audit[2]["name"]), (&404.into(), &"absent".into()));
 }
 
-/// A client that connects again and again without a certificate cannot fill a disk.
+/// A client that connects again and again without a certificate cannot fill a disk with log lines.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_do_not_fill_the_log() {
     let api = Deployments::start().await;

@@ -1,4 +1,4 @@
-//! Tests of tools that people use with the API: curl, the client, make, and the OpenAPI description.
+//! Tests of tools that people use with the API over Deployments: curl, the client, make, and the OpenAPI description.
 
 use std::path::Path;
 use std::process::Command;
@@ -18,7 +18,7 @@ async fn world(more: &str) -> World {
     World::start_over(api, more).await.listed().await
 }
 
-/// Runs `service/tests/api.sh`: calls that must succeed, and calls that must not.
+/// Runs `service/tests/api.sh`: calls by curl that must succeed, and calls that must be refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r23_r24_curl_drives_it() {
     if Command::new("curl").arg("--version").output().is_err() {
@@ -103,7 +103,7 @@ fn r09_make_has_build_test_and_deploy() {
     }
 }
 
-/// The description has exactly the paths and methods that the API serves.
+/// The OpenAPI description has exactly the paths and methods that the API serves.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_description_is_that_of_what_is_served() {
     let world = world("").await;
@@ -144,7 +144,8 @@ async fn the_description_is_that_of_what_is_served() {
     world.app.stop().await;
 }
 
-/// Schemathesis sends requests that the description allows, and many that it forbids.
+/// Schemathesis finds no fault: it sends requests that the OpenAPI description allows, and many that the description
+/// forbids.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "slow: some hundred requests of a program in Python"]
 async fn the_description_holds_against_schemathesis() {

@@ -1,4 +1,5 @@
-//! Tests of certificates, authorities, revocation lists and allowed names that are replaced while calls are answered.
+//! Tests of the API over Deployments whose certificates, authorities, revocation lists and allowed names are replaced
+//! while it answers calls.
 
 use std::path::Path;
 use std::process::Command;
@@ -110,8 +111,8 @@ async fn r27_a_session_does_not_outlive_a_revocation() {
     world.app.stop().await;
 }
 
-/// An expired revocation list refuses all clients of its authority, even connected ones. With a new list they are
-/// accepted.
+/// While an authority's revocation list is expired, all its clients are refused, even connected clients. With a new
+/// list, the clients are accepted again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r27_a_list_that_is_out_of_date_is_enforced() {
     let world = world("").await;
@@ -205,7 +206,7 @@ async fn r28_a_rotation_drops_no_connection() {
     world.app.stop().await;
 }
 
-/// If an authority is removed, its clients are refused, even connected ones.
+/// If an authority is removed, its clients are refused, even connected clients.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_authority_that_goes_takes_its_clients_with_it() {
     let world = world("").await;
@@ -222,7 +223,7 @@ async fn an_authority_that_goes_takes_its_clients_with_it() {
     world.app.stop().await;
 }
 
-/// Names are allowed by verb. A changed list applies to calls on open connections.
+/// The configuration allows names for each verb. A changed list of names applies to calls on open connections.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r29_names_are_allowed_by_verb_and_the_list_is_reloaded() {
     let names =

@@ -1,4 +1,5 @@
-//! Tests of TLS: which clients are accepted, for many kinds of certificates, and the protocol versions.
+//! Tests of TLS at the API over Deployments: accepted and refused clients for many kinds of certificates, and the
+//! protocol versions.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -29,7 +30,7 @@ fn authority(name: &str) -> (String, Identity) {
     (pem, Identity { chain: vec![certificate.der().clone()], key: key.serialize_der().try_into().unwrap() })
 }
 
-/// Without a certificate nothing can be read, not even health.
+/// A client without a certificate can read nothing, not even the health path.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r03_mutual_tls_is_required() {
     let world = World::start("").await.listed().await;

@@ -1,5 +1,5 @@
-//! Tests of reads: they use only the watch, show a change as soon as its event has arrived, and survive API server
-//! faults.
+//! Tests of reads of replica counts: they use only the watch, show a change as soon as its event has arrived, and
+//! survive API server faults.
 
 use std::time::{Duration, Instant};
 
@@ -53,7 +53,7 @@ async fn r02_an_event_shows_in_a_read_within_a_bound() {
     world.app.stop().await;
 }
 
-/// After every documented failure of a watch, changes are visible and deleted objects are gone.
+/// After every documented failure of a watch, reads show all changes and no deleted object.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "slow"]
 async fn r39_the_view_is_right_after_every_failure_of_the_watch() {

@@ -27,8 +27,7 @@ use crate::support::{PATIENCE, kubeconfig, until};
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_longhaul-service");
 
-/// A rate limit that no test reaches: tests send calls without pause, and a refusal on a slow machine would mean
-/// nothing.
+/// A rate limit that no test reaches: tests send calls without pause, and should not fail because of a rate.
 const UNHURRIED: &str =
     ", rate: {client: {perSecond: 1000000, burst: 1000000}, all: {perSecond: 1000000, burst: 1000000}}";
 
@@ -147,8 +146,8 @@ impl World {
         timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("waited in vain for {line}"));
     }
 
-    /// Waits until `times` clients were refused for `reason`: the client knows of a refusal before the service counts
-    /// it.
+    /// Waits until the service has counted `times` clients refused for `reason`, because a client knows of a refusal
+    /// before the service counts it.
     pub async fn refused_in_all(&self, reason: &str, times: u64) {
         let counted = async {
             while self.refused(reason).await < times {
@@ -201,14 +200,14 @@ pub fn identity(certificate: &Path, key: &Path) -> Identity {
     }
 }
 
-/// How long an answer may still arrive after the end of its connection.
+/// Time in which an answer may still arrive after the end of its connection.
 const LAST_ANSWER: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// One open connection.
 pub struct Caller {
     send: tokio::sync::Mutex<SendRequest<Full<Bytes>>>,
     pub resumed: bool,
-    /// Cancelled at the end of the connection, because hyper does not always report it (issue 4122).
+    /// Cancelled at the end of the connection, because hyper does not always report the end (issue 4122).
     ended: CancellationToken,
     _task: JoinSet<()>,
 }

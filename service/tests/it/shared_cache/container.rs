@@ -1,7 +1,7 @@
 //! Tests with Redis in a container, as in most clusters: the container is stopped and started, and Redis has users.
 //!
 //! The tests call `docker`: the crate `testcontainers` would add 42 packages, among them a web framework and gRPC, to
-//! pull an image. The image of this test is built from Debian's redis-server and its libraries, and is not pulled.
+//! pull an image. The test builds its image from Debian's redis-server and its libraries, and pulls no image.
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -109,7 +109,6 @@ impl Container {
     }
 }
 
-/// The path of a program in `$PATH`.
 fn found(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let mut all = std::env::split_paths(&path).map(|folder| folder.join(name)).filter(|program| program.is_file());
@@ -118,7 +117,7 @@ fn found(name: &str) -> Option<PathBuf> {
 }
 
 /// A process finds the verdicts of another one in the container's Redis. While the container is stopped, each process
-/// verifies alone, and every image runs. After the restart, stored values are found again.
+/// verifies alone, and every signed image runs. After the restart, processes find the stored verdicts again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_container_that_stops_costs_verdicts_that_are_found_anew() {
     let Some(redis) = Container::start().await else { return };

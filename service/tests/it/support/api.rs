@@ -34,11 +34,12 @@ pub struct World {
     /// The only Lease, and statuses with which the next writes to it fail.
     pub lease: Value,
     pub lease_failures: VecDeque<u16>,
-    /// Objects of the core group and of `apps` by path; a number is a status that is answered instead.
+    /// Objects of the core group and of `apps` by path. A number in the place of an object is the status with which
+    /// requests for it are answered.
     pub core: BTreeMap<String, Value>,
     pub requests: Vec<(Instant, String)>,
     pub witnessed: Vec<Value>,
-    /// The number of posts of observations that still get status 500.
+    /// The number of further posts of observations that get status 500.
     pub witness_failures: usize,
 }
 
@@ -198,7 +199,7 @@ impl Api {
         self.world.lock().watch_faults.push_back(fault);
     }
 
-    /// The checksum that the service should report.
+    /// The checksum of all packages that the service should report.
     pub fn checksum(&self) -> String {
         use sha2::Digest as _;
         let world = self.world.lock();

@@ -37,7 +37,7 @@ pub struct World {
     pub trouble: VecDeque<Trouble>,
     /// Method, path and query of every request.
     pub requests: Vec<String>,
-    /// Delay of each event of a watch.
+    /// Delay before each event of a watch is sent.
     pub lag: Duration,
     /// Whether the server answers no request.
     pub is_down: bool,

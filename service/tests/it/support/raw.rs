@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// What the server sends after the head of a request; then it closes the connection.
+/// The behaviour of the server after the head of a request. By default, it then closes the connection.
 pub enum Answer {
     Bytes(Vec<u8>),
     /// Sends these bytes, then bytes without end.

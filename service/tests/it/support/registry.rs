@@ -18,7 +18,6 @@ pub struct Registry {
     pub requests: Arc<AtomicUsize>,
 }
 
-/// The digest of [`MANIFEST`].
 pub fn digest() -> String {
     let hash = Sha256::digest(MANIFEST);
     format!("sha256:{}", hex::encode(hash))
@@ -26,7 +25,7 @@ pub fn digest() -> String {
 
 impl Registry {
     /// Starts a registry with the repositories `good`, `slow` (300 ms), `nohead`, `nodigest`, `token`, `denied`,
-    /// `broken` and `hang`; all others do not exist.
+    /// `broken` and `hang`; no other repository exists.
     pub async fn start() -> Self {
         let requests = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&requests);

@@ -31,7 +31,7 @@ pub struct World {
     referrers: BTreeMap<String, Vec<Value>>,
     /// Whether the registry supports the referrers API.
     pub api: bool,
-    /// Texts, each with a status: a path that contains the text gets this status; 0 means no answer.
+    /// Texts, each with a status: a request whose path contains the text gets this status; 0 means no answer.
     pub sick: Vec<(String, u16)>,
     pub delay: Duration,
     /// Method and path of every request.
@@ -201,7 +201,8 @@ impl Signed {
         world.manifests.insert(fallback, (INDEX.to_owned(), index.into_bytes()));
     }
 
-    /// Loads a repository from `service/roles/verify/fixtures/registry`. Its referrers are those at the fallback tag.
+    /// Loads a repository from `service/roles/verify/fixtures/registry`. The repository's referrers are those at the
+    /// fallback tag.
     pub fn load(&self, repository: &str, content: &Value) {
         let texts = |key: &str| -> Vec<(String, String)> {
             let map = content[key].as_object().unwrap().iter();

@@ -13,10 +13,9 @@ use tokio::sync::watch;
 
 use super::{Body, full, status};
 
-/// A fault of the next watch request.
 #[derive(Debug, Clone)]
 pub enum Fault {
-    /// This status, with Retry-After in seconds.
+    /// The request gets this status, with Retry-After in seconds.
     Status(u16, Option<u64>),
     /// Status 200, then this line; the stream stays open.
     LineThenHold(String),
@@ -34,10 +33,10 @@ pub enum Fault {
 
 /// A log of events that clients can watch.
 pub trait Log: Send + Sync + 'static {
-    /// The events after a version, the oldest first, each with its version.
+    /// The events after the version `from`, the oldest first, each with its version.
     fn pending(&self, from: u64) -> Vec<(u64, String)>;
 
-    /// Delay of each event of a watch.
+    /// Delay before each event of a watch is sent.
     fn lag(&self) -> Duration {
         Duration::ZERO
     }
@@ -95,7 +94,7 @@ pub async fn open(log: impl Log, moved: &watch::Sender<u64>, from: u64, fault: O
     }
 }
 
-/// A correct stream, or one without deletions if `lossy`. Each event is sent in two chunks.
+/// A correct stream of events, or a stream without deletions if `lossy`. Each event is sent in two chunks.
 fn events(log: impl Log, moved: &watch::Sender<u64>, from: u64, lossy: bool) -> Response<Body> {
     let state = (log, moved.subscribe(), from, VecDeque::<Bytes>::new());
     let chunks = stream::unfold(state, move |(log, mut moved, mut from, mut ready)| async move {

@@ -9,7 +9,7 @@ use crate::admission::{pod, post, review};
 use crate::support::Service;
 use crate::support::signed::{Key, Signed};
 
-/// The same service as one process and as several.
+/// The same service as one process and as several processes.
 struct Both {
     one: Service,
     many: Service,

@@ -146,8 +146,8 @@ fn foreign() -> Says {
     })
 }
 
-/// A provider's uncertain result is `unavailable`, whatever its message is; only an answer about the image itself is
-/// definite.
+/// If a provider gives no answer about the image itself, the failure class is `unavailable`, whatever the provider's
+/// message is.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_is_slow_wrong_or_enormous_approves_nothing() {
     let (pki, registry) = (Pki::new(), Signed::start().await);

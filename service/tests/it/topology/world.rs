@@ -1,4 +1,5 @@
-//! Common code of these tests: certificates of an installation, its processes, and a scripted TLS server.
+//! Common code of the tests of several processes: certificates of an installation, its processes, and a scripted TLS
+//! server.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -58,7 +59,6 @@ impl Pki {
         put(format!("{name}.key"), key.serialize_pem());
     }
 
-    /// The configuration keys of a listener.
     pub fn listen(&self) -> Value {
         self.listen_at("127.0.0.1:0".parse().unwrap())
     }
@@ -80,7 +80,6 @@ impl Pki {
     }
 }
 
-/// The configuration of trusted keys.
 pub fn cosign(roots: &[(&str, &Key)]) -> Value {
     let roots: Vec<_> = roots.iter().map(|(name, key)| json!({"name": name, "key": key.pem()})).collect();
     json!({"name": "default", "type": "cosign", "trustRoots": roots})
@@ -135,7 +134,7 @@ pub async fn signed(key: &Key) -> (Signed, String) {
 
 pub type Says = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Response<Body>> + Send + Sync>;
 
-/// A scripted HTTP/1.1 server with TLS. It demands no client certificate, which these tests do not need.
+/// A scripted HTTP/1.1 server with TLS, which demands no client certificate.
 pub struct Speaker {
     pub address: SocketAddr,
     _tasks: JoinSet<()>,

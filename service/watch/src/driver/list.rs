@@ -1,6 +1,6 @@
 //! A list in pages, read from the first page to the last.
 //!
-//! This module owns the query, and the page size of the next attempt after a failure.
+//! This module owns the query of list requests, and the page size of the next attempt after a failure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,22 +13,22 @@ use crate::store::Store;
 use service_core::kube::{self, Client, LIST_PAGE};
 use service_core::wire;
 
-/// Most pages of one list: a million objects. A server that returns continue tokens for ever must not block the watch.
+/// Maximum number of pages of one list: enough for a million objects. A server that returns continue tokens for ever
+/// must not block the watch.
 const PAGES_MAX: u32 = 2000;
 
-/// Least page size, used after pages that were too slow. With [`PAGES_MAX`] pages, a list has a hundred thousand
-/// objects.
+/// Smallest page size, used after pages that were too slow. With [`PAGES_MAX`] pages, a list may have a hundred
+/// thousand objects.
 const PAGE_LEAST: u32 = 50;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ListError {
     #[error(transparent)]
     Request(#[from] kube::Error),
-    /// A page is invalid.
     #[error(transparent)]
     Page(#[from] PageError),
-    /// The continue token expired between two pages. The next attempt requests the whole list at once, as client-go
-    /// does.
+    /// The continue token expired between two pages. After an expired token, the whole list is requested at once, as
+    /// client-go does.
     #[error("the continue token expired")]
     TokenExpired,
     /// The list has too many pages.
@@ -37,7 +37,7 @@ pub enum ListError {
 }
 
 impl ListError {
-    /// How long the server tells the client to wait.
+    /// The time that the server tells the client to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Request(error) => error.retry_after(),
@@ -45,7 +45,7 @@ impl ListError {
         }
     }
 
-    /// Whether the server says that it has not reached the requested version.
+    /// Whether the server says that it has not reached the requested resource version.
     pub fn is_ahead(&self) -> bool {
         matches!(self, Self::Request(error) if error.is_ahead())
     }
@@ -62,7 +62,6 @@ impl ListError {
     }
 }
 
-/// Lists all objects of the kind.
 pub async fn collect<K: Kind>(
     source: Source,
     client: Arc<Client>,

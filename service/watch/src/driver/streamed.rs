@@ -1,5 +1,5 @@
-//! A streamed list (`sendInitialEvents=true`, KEP-3157): one watch request for list and events. No single answer
-//! contains all objects.
+//! A streamed list (`sendInitialEvents=true`, KEP-3157): one watch request for list and events. So the server never
+//! sends one answer with all objects.
 //!
 //! This module owns the query and the time limit of the list. If a server does not support streamed lists, or does not
 //! mark the end of the list, pages are requested instead.
@@ -18,9 +18,10 @@ use crate::object::Kind;
 use crate::source::{Form, Source, encode};
 use crate::store::Store;
 
-/// Longest time without a byte before the list is complete, as for a page.
+/// Longest time without a byte before a streamed list is complete, as for a page.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// Longest time until the list is complete. A server that never sends the final bookmark may send events for ever.
+/// Longest time until a streamed list is complete. A server that never sends the final bookmark may send events for
+/// ever.
 const LIST_MAX: Duration = Duration::from_mins(2);
 
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +33,7 @@ pub enum Error {
     /// A line is longer than the limit.
     #[error(transparent)]
     TooLong(#[from] TooLong),
-    /// The server has not reached the requested version.
+    /// The server has not reached the requested resource version.
     #[error("the server has not reached the version asked for")]
     Ahead,
     /// The server's answer is not a list.
@@ -41,8 +42,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the server may never support streamed lists, so that pages should be requested. Errors that would occur
-    /// with pages too do not count.
+    /// Whether the server may never support streamed lists, so that pages should be requested. An error that pages
+    /// would cause too gives `false`.
     pub fn is_unknown(&self) -> bool {
         match self {
             Self::Request(error) => error.status().is_some_and(|status| {
@@ -62,7 +63,7 @@ impl Error {
         }
     }
 
-    /// Whether the server has not reached the requested version.
+    /// Whether the server has not reached the requested resource version.
     pub fn is_ahead(&self) -> bool {
         matches!(self, Self::Ahead) || matches!(self, Self::Request(error) if error.is_ahead())
     }

@@ -1,4 +1,4 @@
-//! The rules for taking a Lease, without I/O; time is an argument.
+//! The rules for taking a Lease, without I/O. Functions get the present time as an argument.
 //!
 //! Invariant: another holder's Lease is taken only after it was unchanged for its whole duration on our own monotonic
 //! clock. The times in the Lease are never read.
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// Longest duration of a Lease that is obeyed: a wrong number must not stop all replicas.
+/// Longest duration of a Lease that is obeyed: a wrong number in a Lease must not stop all replicas.
 const DURATION_MAX: Duration = Duration::from_hours(1);
 
 /// The fields of a Lease's `spec` that this service uses or must preserve.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Record {
-    /// The holder; empty or `None` means that there is none.
+    /// The holder; empty or `None` means that the Lease has no holder.
     pub holder_identity: Option<String>,
     /// How long the lease lasts without renewal.
     pub lease_duration_seconds: Option<i64>,
@@ -24,11 +24,10 @@ pub struct Record {
     pub acquire_time: Option<String>,
     /// The time of the last renewal; only a change of this text counts.
     pub renew_time: Option<String>,
-    /// How often the holder changed.
+    /// The number of changes of the holder.
     pub lease_transitions: Option<i64>,
 }
 
-/// The state of the election as one replica knows it.
 #[derive(Debug)]
 pub struct Election {
     identity: String,
@@ -37,7 +36,7 @@ pub struct Election {
 }
 
 impl Election {
-    /// A replica that has seen no Lease yet. Its own Leases last `duration`, in whole seconds.
+    /// A replica that has seen no Lease yet. The replica's own Leases last `duration`, in whole seconds.
     pub fn new(identity: String, duration: Duration) -> Self {
         Self { identity, duration, observed: None }
     }
@@ -46,7 +45,6 @@ impl Election {
         &self.identity
     }
 
-    /// The last known holder; empty if there is none.
     pub fn holder(&self) -> &str {
         self.observed.as_ref().and_then(|(record, _)| record.holder_identity.as_deref()).unwrap_or_default()
     }

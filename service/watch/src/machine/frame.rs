@@ -1,7 +1,7 @@
 //! Parses one line of a watch stream: `{"type": …, "object": …}`.
 //!
-//! The type decides how the object is parsed: ADDED, MODIFIED and DELETED have an object, a bookmark has a version, an
-//! error has a Status.
+//! The type decides how the field `object` is parsed: ADDED, MODIFIED and DELETED have an object, a bookmark has a
+//! version, an error has a Status.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,11 +21,11 @@ pub(super) enum Frame<K> {
     Deleted(Object<K>),
     /// All events up to this version have been sent.
     Bookmark { version: Box<str>, initial_end: bool },
-    /// The server no longer has the requested version.
+    /// The server no longer has the requested resource version.
     Expired,
-    /// The server has not reached the requested version.
+    /// The server has not reached the requested resource version.
     Ahead,
-    /// Any other error.
+    /// The server reported any other error.
     Error { code: u16, retry_after_s: Option<u64>, message: String },
 }
 

@@ -1,7 +1,7 @@
 //! Collects the pages of a list into one snapshot.
 //!
-//! All pages of a list must have the same version. A page with another version shows that the server mixed two
-//! snapshots; then the list is discarded.
+//! All pages of a list must have the same version. If a page has another version, the server has mixed two snapshots,
+//! and the list is discarded.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::items::{Items, ItemsError};
 use crate::object::{Key, Kind, Object, Package, RawObject};
 use crate::store::Store;
 
-/// A snapshot. It is complete after [`PageStep::Complete`].
+/// A snapshot of all objects. The snapshot is complete after [`PageStep::Complete`].
 #[derive(Debug)]
 pub struct Listing<K = Package> {
     pub items: BTreeMap<Key, Arc<Object<K>>>,
@@ -25,25 +25,23 @@ pub struct Listing<K = Package> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PageStep {
     More(String),
-    /// The page was the last one.
+    /// The page was the last page of the list.
     Complete,
 }
 
-/// What a line means for a streamed list.
+/// The effect of a line on a streamed list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Streamed {
     More,
     Complete,
-    /// The server has not reached the requested version.
+    /// The server has not reached the requested resource version.
     Ahead,
-    /// The list must be discarded, for this reason.
+    /// The list must be discarded; the text is the reason.
     Failed(String),
 }
 
-/// Why a page is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
-    /// The page is no list in JSON.
     #[error("not a list: {0}")]
     Json(#[from] serde_json::Error),
     /// The list cannot be split into items.
@@ -72,7 +70,7 @@ struct RawListMeta<'a> {
     token: Option<String>,
 }
 
-/// A page that is being read. Its items are added as they arrive; if the page ends early, the list is discarded.
+/// A page that is being read. The page's items are added as they arrive; if the page ends early, the list is discarded.
 #[derive(Debug, Default)]
 pub struct ListPage {
     items: Items,
@@ -109,7 +107,7 @@ impl<K> Default for Listing<K> {
 }
 
 impl<K: Kind> Listing<K> {
-    /// Ends a page whose items were added.
+    /// Ends a page, after its items were added to the list.
     fn ended(&mut self, page: ListPage) -> Result<PageStep, PageError> {
         let envelope = page.items.finish()?;
         let RawPage { metadata } = serde_json::from_slice(&envelope)?;
@@ -125,7 +123,7 @@ impl<K: Kind> Listing<K> {
         Ok(metadata.token.filter(|token| !token.is_empty()).map_or(PageStep::Complete, PageStep::More))
     }
 
-    /// Adds a page that is in memory as a whole.
+    /// Adds a page that is completely in memory.
     #[cfg(test)]
     pub fn page(&mut self, body: &[u8], store: &Store<K>) -> Result<PageStep, PageError> {
         let mut page = ListPage::default();

@@ -1,4 +1,4 @@
-//! Tests of the state machine: examples for single rules, and random histories against a model of the server.
+//! Tests of the watch's state machine: examples for single rules, and random histories against a model of the server.
 
 mod histories;
 mod rewinds;

@@ -1,15 +1,16 @@
 //! The uids of recently deleted objects: a replayed older event must not restore a deleted object.
 //!
-//! The number of uids is limited; the oldest one is dropped.
+//! The number of remembered uids is limited; the oldest uid is dropped.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::version::older;
 
-/// Most uids, at about 150 bytes each. A replay concerns events that were sent moments ago.
+/// Maximum number of remembered uids, with about 150 bytes each. A replay repeats events that were sent only moments
+/// ago.
 const TOMBS_MAX: usize = 2048;
 
-/// Deleted uids, each with the version at which its absence was known.
+/// Uids of deleted objects, each with a version at which the object is known to be absent.
 #[derive(Debug, Default)]
 pub struct Tombs {
     versions: BTreeMap<Box<str>, Box<str>>,
@@ -17,7 +18,7 @@ pub struct Tombs {
 }
 
 impl Tombs {
-    /// Records that `uid` was absent at `version`.
+    /// Records that the object `uid` was absent at `version`.
     pub fn add(&mut self, uid: &str, version: &str) {
         if self.versions.insert(uid.into(), version.into()).is_none() {
             self.order.push_back(uid.into());

@@ -1,10 +1,12 @@
-//! Bootstrap images: the images of the validators themselves. They start by digest, before signatures can be verified.
+//! Bootstrap images: the images of the validators themselves. A bootstrap image with a listed digest starts before the
+//! service can verify signatures.
 
 use serde::Deserialize;
 
 use super::super::{Checker, Error};
 
-/// Most digests: those of validator, manager and alerting for each architecture, before and after a rollout.
+/// Maximum number of digests: images of validator, manager and alerting for each architecture, before and after a
+/// rollout.
 const DIGESTS_MAX: usize = 32;
 
 /// Images that start without verified signatures.

@@ -1,20 +1,20 @@
-//! The namespaces whose objects are examined. This selection applies in addition to the webhook's `namespaceSelector`.
+//! The namespaces whose objects are examined. The lists apply in addition to the webhook's `namespaceSelector`.
 
 use serde::Deserialize;
 
 use super::super::{Checker, Error};
 use super::pattern::matches as glob;
 
-/// Most namespaces in one list.
+/// Maximum number of namespaces in `ignore` or `validate`.
 const ENTRIES_MAX: usize = 100;
-/// Longest entry: Kubernetes allows 63 for a namespace.
+/// Longest namespace in a list, in bytes: Kubernetes allows 63.
 const ENTRY_BYTES_MAX: usize = 63;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Namespaces {
-    /// Objects in these namespaces are not examined.
+    /// Namespaces whose objects are not examined.
     ignore: Vec<String>,
-    /// If this list is not empty, only objects in these namespaces are examined.
+    /// If the list is not empty, only objects in its namespaces are examined.
     validate: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ impl Namespaces {
         self.ignore.is_empty() && self.validate.is_empty()
     }
 
-    /// The configuration key that excludes `namespace`; `None` if it is examined.
+    /// The configuration key that excludes `namespace`; `None` if its objects are examined.
     pub fn out(&self, namespace: &str) -> Option<&'static str> {
         let one_of = |globs: &[String]| globs.iter().any(|pattern| glob(pattern.as_bytes(), namespace.as_bytes()));
         if one_of(&self.ignore) {

@@ -2,9 +2,10 @@
 //!
 //! In Connaisseur's syntax, `*` is any text including `/`, `?` is any character, and a `*` is implied at both ends. In
 //! policy-controller's syntax (`segments`), `*` and `?` do not match `/`, `**` matches everything, and nothing is
-//! implied. Of several matching patterns, the most specific one applies: the one with more components between slashes;
-//! then, component by component from the left, the one with the longer common beginning with the image; then the one
-//! with the longer component. Components and lengths are those of the written pattern.
+//! implied. Of several matching patterns, the most specific pattern applies. A pattern with more components between
+//! slashes is more specific. Patterns with equally many components are compared component by component from the left:
+//! first by the length of the common beginning with the image, then by the length of the component. Components and
+//! lengths are those of the written pattern.
 
 mod segments;
 
@@ -14,20 +15,19 @@ use serde::Deserialize;
 
 use service_core::authority::OneName;
 
-/// Longest pattern, equal to the longest possible reference.
+/// Longest pattern, in bytes: the length of the longest image reference.
 const PATTERN_BYTES_MAX: usize = 520;
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Matcher {
-    /// Connaisseur's matching.
+    /// Matching by Connaisseur's rules.
     #[default]
     Connaisseur,
-    /// policy-controller's matching.
+    /// Matching by policy-controller's rules.
     Segments,
 }
 
-/// A pattern, compiled once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     written: String,
@@ -36,11 +36,12 @@ pub struct Pattern {
     folded: String,
     /// The text to match; in Connaisseur's syntax with a `*` at both ends.
     glob: String,
-    /// Host and path, each matched alone, for rules that admit without a check. If `None`, `glob` is matched.
+    /// Host and path of the pattern, each matched separately, for rules that admit images without a check. If `None`,
+    /// `glob` is matched.
     anchored: Option<(String, String)>,
 }
 
-/// The host of names without a host.
+/// The host of image names that are written without a host.
 const HUB: &str = "index.docker.io";
 const OFFICIAL: &str = "library/";
 
@@ -64,7 +65,7 @@ impl Pattern {
         Self::with(written, Matcher::Connaisseur)
     }
 
-    /// Checks `written`, a pattern in the syntax of `matcher`.
+    /// Checks `written`, a pattern in the syntax that `matcher` selects.
     pub fn with(written: &str, matcher: Matcher) -> Result<Self, PatternError> {
         if written.is_empty() {
             return Err(PatternError::Empty);

@@ -1,4 +1,4 @@
-//! One policy rule: its images, their treatment, and its demands on signatures.
+//! One policy rule: the images to which it applies, their treatment, and the demands on their signatures.
 
 use serde::Deserialize;
 
@@ -10,7 +10,7 @@ use super::{Defaults, Mode, OnFailure, Pattern, Recheck};
 /// A rule for images that match a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// The rule's name in messages: the path of its key, or its document.
+    /// The rule's name in messages: the path of its configuration key, or the name of its `ImagePolicy`.
     pub name: String,
     pub pattern: Pattern,
     pub mode: Mode,
@@ -19,9 +19,9 @@ pub struct Rule {
     pub on_failure: OnFailure,
     /// Index of the validator; `None` if the rule has none.
     pub validator: Option<usize>,
-    /// The demands on signatures; `None` for other validators.
+    /// The demands on signatures; `None` if the validator checks no signatures.
     pub with: Option<With>,
-    /// The demands as JSON, for a validator in another process; `None` if there are none.
+    /// The demands as JSON, for a validator in another process; `None` if the rule has no demands.
     pub passed: Option<String>,
 }
 
@@ -118,7 +118,6 @@ impl Checker<'_> {
         Ok(Rule { name, pattern, mode, recheck, on_failure: raw.on_failure, validator: Some(index), with, passed })
     }
 
-    /// The mode of a rule with a validator.
     fn verifying(&self, key: &dyn Fn(&str) -> String, mode: Option<Mode>, flow: Option<Flow>) -> Result<Mode, Error> {
         match (mode, flow) {
             (None, None | Some(Flow::Mutate)) => Ok(Mode::VerifyAndPin),

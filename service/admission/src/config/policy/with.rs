@@ -12,19 +12,18 @@ use super::super::{Checker, Error};
 
 /// The name that stands for all trust roots of the validator.
 const ALL_ROOTS: &str = "*";
-/// The trust root of rules that name none.
+/// The trust root of rules that name no trust root.
 const DEFAULT_ROOT: &str = "default";
-/// Most annotations, attestations and fields in one rule.
+/// Maximum number of annotations, of attestations and of their fields in one rule.
 const DEMANDS_MAX: usize = 32;
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the configuration, and any may go with any")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct With {
-    /// The roots whose signatures are accepted.
     pub roots: Roots,
-    /// Least number of different signers: at least 1, at most the number of roots.
+    /// Minimum number of different signers, from 1 to the number of trust roots.
     pub threshold: usize,
-    /// Roots that must be among the signers.
+    /// Trust roots that must be among the signers.
     pub required: Vec<String>,
     /// Whether each signature must be in a transparency log.
     pub transparency_log: bool,
@@ -32,7 +31,7 @@ pub struct With {
     pub certificate_timestamp: bool,
     /// Whether each signature needs a timestamp (RFC 3161).
     pub timestamp: bool,
-    /// Keys and values that must be signed with the image.
+    /// Annotations (keys and values) that the signature of the image must contain.
     pub annotations: BTreeMap<String, String>,
     /// Whether the image itself must be signed, in addition to attestations.
     pub image_signature: bool,
@@ -41,7 +40,6 @@ pub struct With {
     pub same_repository: bool,
 }
 
-/// The roots whose signatures are accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Roots {
     All,
@@ -51,7 +49,7 @@ pub enum Roots {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attestation {
     pub predicate_type: String,
-    /// JSON pointers into the attestation's predicate, each with a glob for the text there.
+    /// JSON pointers into the attestation's predicate, each with a glob that the text at the pointer must match.
     pub fields: BTreeMap<String, String>,
 }
 
@@ -186,7 +184,7 @@ impl Checker<'_> {
         Ok((with, raw.mode))
     }
 
-    /// The roots that `name` selects, and the number of roots.
+    /// The trust roots that `name` selects, and their number.
     fn roots(&self, key: &dyn Fn(&str) -> String, name: &str, cosign: &Cosign) -> Result<(Roots, usize), Error> {
         if name == ALL_ROOTS {
             return Ok((Roots::All, cosign.roots.len()));

@@ -10,19 +10,19 @@ use service_core::wire::Protocol;
 
 use super::super::{Checker, Error, Transport};
 
-/// Most instances of one validator.
+/// Maximum number of instances (addresses) of one validator.
 const INSTANCES_MAX: usize = 32;
 const WEIGHT_MAX: u64 = 1000;
-/// Longest time for an answer of one instance: as long as one lookup at a registry.
+/// Default time limit for the answer of one instance: as long as a lookup at a registry.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Default limit of open requests: the streams of one HTTP/2 connection.
+/// Default limit of open requests to a validator: the number of streams of one HTTP/2 connection.
 const MAX_IN_FLIGHT: u64 = 200;
-/// Default limit of waiting requests: twice the number of open ones.
+/// Default limit of requests that wait: twice the number of open requests.
 const QUEUE: u64 = 400;
 /// Default time for which a provider's answer is reused, the same as Gatekeeper's.
 const TTL: Duration = Duration::from_mins(3);
 
-/// A validator that speaks the protocol of docs/contract.md.
+/// A validator in another process, called by the protocol of docs/contract.md.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remote {
     pub way: Way,
@@ -36,9 +36,8 @@ pub struct Remote {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provider {
     pub way: Way,
-    /// The form of the provider's answers.
     pub form: Form,
-    /// Longest time for which an answer is reused.
+    /// Longest time for which a provider's answer is reused.
     pub ttl: Duration,
 }
 
@@ -63,7 +62,6 @@ pub enum Form {
     /// The provider of this project: a `verdict` with its class.
     #[default]
     Longhaul,
-    /// Ratify: the field `isSuccess`.
     Ratify,
     /// cosign-gatekeeper-provider: the image with `_valid` appended.
     CosignGatekeeperProvider,

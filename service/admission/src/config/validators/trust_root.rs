@@ -9,7 +9,8 @@ use super::Text;
 
 /// Longest regular expression for an issuer or a subject; its compiled size is limited too.
 const EXPRESSION_BYTES_MAX: usize = 2048;
-/// Prefixes of references to keys in other systems, which are not supported.
+/// Prefixes of references to keys in other systems, such as cloud key stores. References with these prefixes are
+/// refused.
 const REMOTE_KEYS: [&str; 8] =
     ["awskms://", "gcpkms://", "azurekms://", "hashivault://", "k8s://", "pkcs11:", "gitlab://", "github://"];
 
@@ -22,7 +23,7 @@ pub struct TrustRoot {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Root {
     Key(Text),
-    /// Any signer with this identity from this issuer.
+    /// Every signer with this identity from this issuer is accepted.
     Keyless {
         /// The issuer of the identity, such as `https://token.actions.githubusercontent.com`.
         issuer: Constraint,

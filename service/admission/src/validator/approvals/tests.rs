@@ -71,7 +71,8 @@ fn failure(class: Class) -> Failure {
     Failure::new(class, "scripted")
 }
 
-/// How often a validator that always answers `answer` is called for two questions, one after the other.
+/// Number of calls of a validator that always answers `answer`, if two reviews ask about the same image, one after the
+/// other.
 async fn asked_twice(answer: Answer) -> usize {
     let (approvals, script) = (approvals(""), Script::new("g", answer.clone()));
     let validator: Arc<dyn Validator> = script.clone();
@@ -166,8 +167,8 @@ impl Knowledge for SharedValues {
     }
 }
 
-/// Two processes have separate caches and a shared one. An answer that one of them stored saves the other a call, for
-/// its lifetime and no longer. Uncertain answers are not shared.
+/// Two processes have separate caches and one shared cache. While an answer that one process stored is valid, the other
+/// process calls no validator. Uncertain answers are not shared.
 #[tokio::test(start_paused = true)]
 async fn what_another_process_was_told_is_not_asked_again_and_doubts_are_told_nobody() {
     for answer in [Ok(approval()), Err(failure(Class::Unsigned)), Err(failure(Class::Unavailable))] {

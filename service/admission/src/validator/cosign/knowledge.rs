@@ -1,16 +1,16 @@
 //! Facts about registries: whether they support the referrers API, and the format of their signatures.
 //!
-//! The facts only save requests: every format is tried before an image counts as unsigned.
+//! These facts only save requests: every format of signatures is tried before an image counts as unsigned.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Most hosts that are remembered. Images name hosts, so without a limit anybody could fill the memory. If there are
-/// more, all are forgotten.
+/// Maximum number of registry hosts that are remembered. Images name hosts, so without a limit anybody could fill the
+/// memory. If there are more hosts, all are forgotten.
 const HOSTS_MAX: usize = 256;
-/// How long a registry counts as one without the referrers API; it may be upgraded later.
+/// Time for which a registry is assumed to lack the referrers API. Later, the registry may have been upgraded.
 const WITHOUT_API: Duration = Duration::from_hours(1);
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct Known {
     pub last: Form,
 }
 
-/// The facts about all hosts.
+/// The facts about all registry hosts.
 #[derive(Debug, Default)]
 pub struct Knowledge(Mutex<BTreeMap<String, Known>>);
 
@@ -40,7 +40,6 @@ impl Known {
 }
 
 impl Knowledge {
-    /// The facts about `host`.
     pub fn of(&self, host: &str) -> Known {
         self.0.lock().get(host).copied().unwrap_or_default()
     }

@@ -1,8 +1,8 @@
 //! The search for signatures of one image: where to look, in which order, and when to stop.
 //!
-//! The search stops as soon as the requirement is met. Until then it looks at every location, so that an image with
-//! signatures elsewhere is never called unsigned. A location that cannot be read makes the result uncertain, even if
-//! the others have no signatures.
+//! The search stops as soon as the requirement of the rule is met. Until then it reads every location, so that an image
+//! is never called unsigned because its signatures are in a later location. A location that cannot be read makes the
+//! result uncertain, even if no other location has a signature.
 //!
 //! With the referrers API, a signed image costs at most four requests including its digest: HEAD, referrers, then a
 //! bundle's manifest and blob, or the `.sig` manifest and its payload. An unsigned image costs three requests.
@@ -23,13 +23,14 @@ use service_core::share::{NoMemory, Payer, Reserved};
 use service_registry::verdicts::{Class, Failure};
 use service_registry::{Piece, Wanted};
 
-/// Objects that are fetched at one time after the first. The registry's limiter applies too.
+/// Number of objects that are fetched at one time, after the first object was fetched alone. The registry's limiter
+/// applies too.
 const BATCH: usize = 4;
-/// Most objects that are fetched for one image. No honest image has more; an author that hides a signature behind more
-/// makes the image invalid.
+/// Maximum number of objects that are fetched for one image. No honest image has more. If the valid signature comes
+/// after more objects, the image counts as invalid.
 const PIECES_MAX: usize = 40;
-/// Most bytes of all fetched objects: four of the largest size. At a hundred megabytes a second they arrive within a
-/// third of a second.
+/// Maximum number of bytes of all objects that are fetched for one image: four of the largest size, which arrive within
+/// a third of a second at 100 MB/s.
 const PIECES_BYTES_MAX: u64 = 4 * ENVELOPE_BYTES_MAX;
 
 /// Bytes of a manifest that every image may keep without a reservation: enough for some keyless signatures.
@@ -48,13 +49,12 @@ pub(super) struct Search<'s> {
     searched: Searched,
     pieces: usize,
     bytes: Mutex<u64>,
-    /// The account of this image, which waits for memory for its signatures.
+    /// The account under which this image's search waits for memory for signatures.
     payer: Payer,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Location {
-    /// The referrers from the referrers API.
     Referrers,
     /// The referrers listed under a tag, for registries without the referrers API.
     Fallback,
@@ -64,20 +64,19 @@ enum Location {
 
 /// Why an object is not a signature.
 enum Missed {
-    /// The object has an invalid format.
     Broken(String),
     /// The object could not be read.
     Unread(String, Failure),
 }
 
-/// The bytes of a layer with their memory; the bytes are `None` if the registry has none.
+/// The bytes of a layer, with the memory reserved for them; the bytes are `None` if the registry lacks the blob.
 struct Fetched {
     bytes: Option<Bytes>,
     _memory: Reserved,
 }
 
 enum Found {
-    /// The object may contain something to check.
+    /// The object may contain a signature to check.
     Judge,
     /// The registry does not support the request.
     Unknown,
@@ -130,7 +129,7 @@ impl<'s> Search<'s> {
         Err(words::refusal(demand, self.searched, &verdict))
     }
 
-    /// The locations, in an order that is cheapest for the usual format.
+    /// The locations of signatures, in the order that needs the fewest requests for the usual format.
     fn places(&self, with_api: bool, last: Form) -> Vec<Location> {
         let requirement = &self.engine.requirement;
         let tags = [
@@ -207,7 +206,8 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// Fetches the first bundle alone, because it is nearly always enough; then the others in batches.
+    /// Fetches the first bundle alone, because one bundle is nearly always enough; then fetches the other bundles in
+    /// batches.
     async fn bundles(&mut self, referrers: Vec<Referrer>) -> Option<Verdict> {
         let mut rest = referrers.as_slice();
         let mut size = 1;
@@ -319,7 +319,7 @@ impl<'s> Search<'s> {
         Ok(Fetched { bytes, _memory: memory })
     }
 
-    /// Reserves memory for the kept part of a manifest. A small part needs no reservation.
+    /// Reserves memory for the part of a manifest that is kept. A small part needs no reservation.
     async fn kept(&self, bytes: usize) -> Result<Option<Reserved>, Failure> {
         if bytes <= KEPT_FREE_BYTES {
             return Ok(None);
@@ -341,7 +341,8 @@ impl<'s> Search<'s> {
         may
     }
 
-    /// Counts `size` bytes to read against the limit. After a large object was refused, a small one may still fit.
+    /// Counts `size` bytes against the limit of bytes to fetch. After a large object was refused, a small object may
+    /// still be within the limit.
     fn may_read(&self, size: u64) -> Result<(), Failure> {
         let mut read = self.bytes.lock();
         let all = read.saturating_add(size);
@@ -359,7 +360,7 @@ impl<'s> Search<'s> {
         self.trial.judgement(evidence)
     }
 
-    /// Adds a batch to the result; returns the verdict if the requirement is met.
+    /// Adds a batch of checked objects to the result; returns the verdict if the requirement is met.
     fn taken(&mut self, found: Vec<Vec<Result<Judged, Missed>>>) -> Option<Verdict> {
         for outcome in found.into_iter().flatten() {
             match outcome {
@@ -381,8 +382,8 @@ impl<'s> Search<'s> {
         None
     }
 
-    /// Records an object that could not be read. A definite failure is the author's fault; all others make the result
-    /// uncertain.
+    /// Records an object that could not be read. A definite failure is the image author's fault; any other failure
+    /// makes the result uncertain.
     fn missed(&mut self, said: &str, failure: Failure) {
         if failure.class == Class::Invalid {
             self.searched.broken.push(format!("{said}: {}", failure.cause));
@@ -392,8 +393,8 @@ impl<'s> Search<'s> {
         self.doubts(failure);
     }
 
-    /// Keeps the first uncertain failure. A limit of this program replaces an unavailable registry, because a rule may
-    /// admit the latter.
+    /// Keeps the first uncertain failure. A failure by a limit of this program replaces the failure of an unavailable
+    /// registry, because a rule may admit images of unavailable registries.
     fn doubts(&mut self, failure: Failure) {
         let doubt = &mut self.searched.doubt;
         if doubt.as_ref().is_none_or(|known| failure.class.is_own_limit() && !known.class.is_own_limit()) {

@@ -1,5 +1,5 @@
-//! Compiles the configured keys and demands for `service-verify`. It reads the files of keys; errors name the
-//! configuration key.
+//! Compiles the configured trusted keys and demands for `service-verify`. This module reads the files with keys; errors
+//! name the configuration key.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -13,7 +13,7 @@ use service_verify::{
 use crate::config::{self, Constraint, Cosign, Root, Text};
 use crate::validator::ValidatorError;
 
-/// Largest file with keys; `trusted_root.json` of the public instance has 7 KiB.
+/// Largest file with keys, in bytes; `trusted_root.json` of the public instance has 7 KiB.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// The name of the authority that a `trusted_root.json` defines.
 const TRUSTED_ROOT: &str = "trustedRootFile";

@@ -12,8 +12,8 @@ use sha2::{Digest as _, Sha256};
 use super::{Engine, GENERATION_BYTES, Memory, Pieces, Validator, ValidatorKind, trust};
 use crate::config::{Config, Cosign, demanded};
 
-/// Most compiled demands that are kept: as many as the largest policy of one manager has. If there are more, all are
-/// compiled again.
+/// Maximum number of compiled demands that are kept: as many as the largest policy has. If there are more demands, all
+/// are compiled again.
 const COMPILED_MAX: usize = 256;
 const DEMANDS_BYTES_MAX: usize = 32 << 10;
 /// The message about an unknown validator.

@@ -8,20 +8,20 @@ use service_verify::{Class as Found, Outcome, Requirement, Roots, Signer as Proo
 use crate::validator::{Approval, SIGNERS_MAX, Signer};
 use service_registry::verdicts::{Class, Failure};
 
-/// Most objects that a denial describes; further ones are counted.
+/// Maximum number of objects that a denial describes; further objects are only counted.
 const REJECTED_SAID_MAX: usize = 3;
-/// Most trust roots that a denial names.
+/// Maximum number of trust roots that a denial names.
 const ROOTS_SAID_MAX: usize = 5;
-/// Most characters of the cause about one object.
+/// Maximum number of characters that a denial shows of the cause for one object.
 const CAUSE_CHARS_MAX: usize = 160;
 
 #[derive(Default)]
 pub(super) struct Searched {
-    /// The locations that were read, and what they contained.
+    /// The locations that were searched for signatures, and their content.
     pub looked: Vec<String>,
     /// Objects with an invalid format.
     pub broken: Vec<String>,
-    /// The first failure that made the result uncertain.
+    /// The first failure that made the result for the image uncertain.
     pub doubt: Option<Failure>,
 }
 
@@ -44,7 +44,6 @@ pub(super) fn approval(verdict: &Verdict) -> Arc<Approval> {
     Arc::new(Approval { signers })
 }
 
-/// The roots whose signatures are accepted.
 fn wanted(requirement: &Requirement, trust: &Trust) -> String {
     let names: Vec<String> = match &requirement.roots {
         Roots::Named(names) => names.clone(),
@@ -58,7 +57,7 @@ fn wanted(requirement: &Requirement, trust: &Trust) -> String {
     format!("{many}{}{more}", names.join(", "))
 }
 
-/// Why the image may not run. An uncertain result outweighs an absent signature.
+/// Why the image may not run. If the result is uncertain, the message does not call the image unsigned.
 pub(super) fn refusal((requirement, trust): (&Requirement, &Trust), searched: Searched, verdict: &Verdict) -> Failure {
     let Searched { looked, broken, doubt } = searched;
     let looked = if looked.is_empty() { "nothing".to_owned() } else { looked.join(", ") };

@@ -17,7 +17,7 @@ use crate::edge::{CallMemory, Drain, Limits, Metrics};
 
 const ATTACKER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
-/// The memory limit of a process whose own limit is unknown.
+/// The memory limit for open calls, in bytes, of a process whose own memory limit is unknown.
 const ROOM_BYTES: usize = 3 << 20;
 const PEER_BYTES: usize = ROOM_BYTES / 8 * 7;
 const ANSWER_BYTES: usize = 24 << 10;
@@ -38,7 +38,7 @@ const CANCEL: [u8; 4] = [0, 0, 0, 8];
 /// A client's SETTINGS with an initial window of 0.
 const WINDOW_OF_NOTHING: [u8; 6] = [0, 4, 0, 0, 0, 0];
 
-/// A listener without a socket.
+/// A listener without a socket, for tests.
 struct Site {
     shared: Shared,
     slots: Arc<Slots>,
@@ -123,7 +123,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The encoded head of a POST. Each field has a value of one of these lengths.
+/// The encoded head of a POST with one field for each length in `values`; the field's value has this length.
 fn head(values: &[usize]) -> Vec<u8> {
     let mut block = vec![0x83, 0x87, 0x84, 0x01, 1, b'h'];
     for bytes in values {
@@ -184,7 +184,7 @@ impl Raw {
         frames.iter().filter(|(kind, _, _, payload)| *kind == RST_STREAM && *payload == code).count()
     }
 
-    /// Whether the service has ended the connection.
+    /// Whether the service has ended this client's connection.
     async fn is_over(&self) -> bool {
         settle().await;
         self.served.is_finished()
@@ -204,7 +204,8 @@ async fn settle() {
     }
 }
 
-/// Sixty connections of one address, each with 249 streams and heads of two sizes but no bodies, stay within the limit.
+/// Sixty connections of one address, each with 249 streams and heads of two sizes but no bodies, hold no more memory
+/// than the limit.
 #[tokio::test(start_paused = true)]
 async fn streams_without_a_body_hold_no_more_than_the_room() {
     for values in [&[60][..], &[7000]] {
@@ -285,8 +286,8 @@ async fn a_head_has_eight_kibibytes() {
     assert!(client.is_over().await);
 }
 
-/// A client that stores values in the HPACK table gets a table size of 0, then a GOAWAY. If it continues, its
-/// connection ends.
+/// A client that stores values in the HPACK table although the service sets the table's size to 0 gets a GOAWAY. If the
+/// client continues, its connection ends.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_fills_the_table_is_sent_away() {
     let site = Site::new();
@@ -373,7 +374,8 @@ async fn answers_that_are_not_read_hold_no_more_than_the_room_and_are_reset() {
     assert!(clients[0].frames().await.iter().any(|(kind, _, stream, _)| (*kind, *stream) == (DATA, 61)));
 }
 
-/// If the window is one byte, hyper has already given up control of the stream, so the whole connection is ended.
+/// If the client's window lets one byte of an answer through, hyper no longer controls the stream, so the whole
+/// connection is ended.
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_takes_a_byte_of_an_answer_and_no_more_is_ended() {
     let site = Site::new();
@@ -388,7 +390,8 @@ async fn a_connection_that_takes_a_byte_of_an_answer_and_no_more_is_ended() {
     assert_eq!((site.room().held_bytes(), site.slots.open()), (0, 0));
 }
 
-/// HTTP/1.1 answers count until they are sent; a slow but steady reader gets the whole answer.
+/// Answers over HTTP/1.1 count against the memory limit until they are sent; a slow but steady reader gets the whole
+/// answer.
 #[tokio::test(start_paused = true)]
 async fn an_answer_over_http1_is_counted_until_it_is_taken() {
     let site = Site::new();

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 
-/// The time in which a used-up allowance becomes full again.
+/// The time in which a used-up allowance of frames becomes full again.
 const REFILL: Duration = Duration::from_secs((ALLOWANCE / PER_SECOND) as u64);
 
 const NOTHING: Seen = Seen { is_whole: false, is_greedy: false };
@@ -71,7 +71,7 @@ async fn time_pays_for_pings() {
     assert_eq!(frames.read(&pings, Instant::now), Err(Flood::Frames));
 }
 
-/// The results do not depend on how the bytes are divided.
+/// The result does not depend on how the bytes of the frames are divided into reads.
 #[test]
 fn a_request_is_whole_with_its_last_frame() {
     let head = frame(HEADERS, END_HEADERS, 50);
@@ -88,7 +88,7 @@ fn a_request_is_whole_with_its_last_frame() {
     assert_eq!(frames.read(&frame(HEADERS, END_STREAM | END_HEADERS, 50), unasked), Ok(WHOLE));
 }
 
-/// Clients that learn late that HPACK's table has no room get a GOAWAY; those that continue are ended.
+/// Clients that learn late that HPACK's table has no room get a GOAWAY. If they continue, their connections are ended.
 #[test]
 fn heads_that_are_kept_are_few() {
     let inserting = |flags: u8, beside: &[u8], padding: usize| {
@@ -117,7 +117,7 @@ fn heads_that_are_kept_are_few() {
     }
 }
 
-/// Each frame of a head counts, because each may keep a buffer alive.
+/// Each frame of a head with stored values counts, because each frame may keep a buffer alive.
 #[test]
 fn each_frame_of_a_head_that_is_kept_counts() {
     let part = |kind: u8, flags: u8, part: &[u8]| {

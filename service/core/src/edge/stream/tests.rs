@@ -147,7 +147,7 @@ async fn a_goodbye_is_the_end_and_a_cut_is_an_error() {
     assert_eq!(server.read(&mut [0; 9]).await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
 }
 
-/// A client that sends no TLS gets an alert; the error is a rustls error, which metrics can classify.
+/// A client that does not speak TLS gets a TLS alert; the error is a rustls error, which metrics can classify.
 #[tokio::test]
 async fn what_is_not_tls_is_refused_with_an_alert() {
     let (config, _) = configs(&TLS13);
@@ -168,7 +168,7 @@ async fn what_is_not_tls_is_refused_with_an_alert() {
     assert!(refused.is_err() && error.is_err());
 }
 
-/// Memory stays bounded for a message that never ends and for a peer that reads nothing.
+/// A stream uses limited memory for a TLS message that never ends, and for a peer that reads nothing.
 #[tokio::test]
 async fn what_is_held_for_a_peer_is_bounded() {
     let (mut client, mut server) = pair(&TLS13).await;

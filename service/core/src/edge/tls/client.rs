@@ -1,8 +1,8 @@
-//! Whether the certificate of a connected client would still be accepted.
+//! Checks whether the certificate of a connected client would still be accepted.
 //!
-//! A full handshake checks the client once and a resumed one not at all; a connection lives for hours. So listeners
-//! check before each call. Signatures are verified again only after new files were loaded, or after the certificate or
-//! a revocation list expired. Otherwise the check compares two numbers.
+//! A full handshake checks the client's certificate once, a resumed handshake never; a connection lives for hours. So
+//! listeners check before each call. Signatures are verified again only after new files were loaded, or after the
+//! certificate or a revocation list expired. Without such a change, the check compares two numbers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use rustls_pki_types::{CertificateDer, UnixTime};
 use super::{Refusal, ServerTls};
 use crate::wire::{Facts, facts};
 
-/// Most time between two checks of a certificate without a known change.
+/// Longest time between two checks of a client's certificate if no file has changed.
 const RECHECK: Duration = Duration::from_mins(1);
 
 #[derive(Debug)]
@@ -29,14 +29,14 @@ pub struct ClientCertificate {
 #[derive(Debug)]
 struct Checked {
     generation: u64,
-    /// The time until which the result is valid.
+    /// The time until which the result of the last check is valid.
     until: SystemTime,
     result: Result<(), Refusal>,
 }
 
 impl ClientCertificate {
-    /// The certificate of a client that sent `chain` to `tls`, or the reason for its refusal. If a verifier has just
-    /// accepted it, `verified` is the generation of that verifier; a resumed session has none.
+    /// The certificate of a client that sent `chain` to the listener `tls`, or the reason why it is refused. If a
+    /// verifier has just accepted it, `verified` is the generation of that verifier; a resumed session has none.
     pub(in crate::edge) fn new(
         tls: &Arc<ServerTls>,
         chain: &[CertificateDer<'static>],
@@ -90,7 +90,7 @@ impl ClientCertificate {
     }
 }
 
-/// The time until which a result about `chain` that was found at `now` is valid.
+/// The time until which the result of a check of `chain` at `now` is valid.
 fn until(chain: &[CertificateDer<'_>], lists_end: Option<SystemTime>, now: SystemTime) -> SystemTime {
     // The library compares whole seconds and accepts the last one.
     let after = |moment: SystemTime| moment + Duration::from_secs(1);

@@ -1,7 +1,7 @@
-//! A server certificate that comes from elsewhere in the process instead of from files.
+//! A server certificate that another module of the process provides, instead of files.
 //!
-//! This module owns the present certificate with its key, and the reason why there is no newer one. It does not know
-//! their source.
+//! This module owns the present certificate with its key, and the reason why there is no newer certificate. The module
+//! does not know where the certificate comes from.
 
 use parking_lot::Mutex;
 use rustls::sign::CertifiedKey;
@@ -21,13 +21,13 @@ impl Handed {
         Self { source, pair: Mutex::new(None), trouble: Mutex::new(None), changes: watch::Sender::new(0) }
     }
 
-    /// Replaces certificate and key. New connections use them at once; open ones stay.
+    /// Replaces certificate and key. New connections use them at once; open connections stay.
     pub fn replace(&self, pair: CertifiedKey) {
         *self.pair.lock() = Some(pair);
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// Sets the reason why there is no newer certificate; `None` if there is no problem.
+    /// Sets the reason why no newer certificate was made; `None` if there is no problem.
     pub fn say(&self, trouble: Option<String>) {
         *self.trouble.lock() = trouble;
     }

@@ -18,7 +18,6 @@ use crate::wire::{
 /// belongs to it.
 const OTHERS: u32 = 0o007;
 
-/// A certificate resolver without a certificate.
 #[derive(Debug)]
 struct Nothing;
 

@@ -20,15 +20,12 @@ pub enum Refusal {
     BadEncoding,
     /// The certificate's extended key usage excludes clients.
     Purpose,
-    /// The revocation list has expired.
     ListExpired,
-    /// A required revocation list is missing.
     NoList,
     /// The certificate's period of validity is longer than allowed.
     LongLived,
     /// None of the certificate's names is accepted.
     Name,
-    /// Any other error of rustls.
     Other,
 }
 

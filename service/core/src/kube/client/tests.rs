@@ -13,7 +13,7 @@ use tokio_rustls::TlsAcceptor;
 use super::*;
 use crate::wire::{certificates_from_pem, key_from_pem, provider};
 
-/// A self-signed certificate that is its own authority. Server and client use the same one.
+/// A self-signed certificate that is its own authority. Server and client of a test use the same certificate.
 struct Pair {
     chain: String,
     key: String,
@@ -99,7 +99,8 @@ async fn a_rotated_authority_and_client_certificate_are_used_without_a_restart_a
     client.read("/c").await.unwrap();
 }
 
-/// The files are checked although no request waits, and after invalid files too. Time is paused and jumps.
+/// The client checks its files while no request waits, and also after it has found invalid files. The test's clock is
+/// virtual.
 #[tokio::test(start_paused = true)]
 async fn the_files_are_looked_at_as_long_as_they_are_followed_also_after_bad_ones() {
     let folder = tempfile::tempdir().unwrap();

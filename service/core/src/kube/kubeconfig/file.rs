@@ -9,7 +9,6 @@ use crate::config::{YamlError, yaml};
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct File {
-    /// Name of the context to use.
     #[serde(default)]
     pub current_context: String,
     pub clusters: Vec<NamedCluster>,
@@ -29,7 +28,6 @@ pub struct NamedCluster {
 #[serde(rename_all = "kebab-case")]
 pub struct RawCluster {
     pub server: String,
-    /// File with the trusted authorities.
     pub certificate_authority: Option<PathBuf>,
     /// The trusted authorities in base64, instead of a file.
     pub certificate_authority_data: Option<String>,

@@ -1,6 +1,6 @@
 //! The answer to a request: status, headers, and the source of the body.
 //!
-//! This module opens the served files. It finds them only by parsed digests and never follows a link.
+//! This module opens the served files. Files are found only by parsed digests, and links are never followed.
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -17,19 +17,18 @@ use crate::unpack::{BLOBS, REFERRERS};
 
 /// The media type of an index, which lists of referrers also have.
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
-/// An empty list of referrers.
 const NO_REFERRERS: &str =
     r#"{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}"#;
 const JSON: &str = "application/json";
 
 #[derive(Debug)]
 pub struct Answer {
-    /// Status line and headers, with the empty line. The server adds whether the connection closes.
+    /// Status line and headers, with the final empty line. The server adds the header that says whether the connection
+    /// closes.
     pub head: String,
     pub body: Body,
 }
 
-/// The source of a body.
 #[derive(Debug)]
 pub enum Body {
     /// No body, for the answer to HEAD.
@@ -44,7 +43,7 @@ struct Reply {
     status: &'static str,
     media_type: String,
     headers: String,
-    /// Length of the body, even if it is not sent.
+    /// Length of the body in bytes, even if the body is not sent.
     bytes: u64,
     body: Body,
 }
@@ -55,7 +54,7 @@ impl Reply {
         Self { status, media_type: JSON.to_owned(), headers, bytes, body: Body::Bytes(text.into_bytes()) }
     }
 
-    /// An error in the format of the distribution specification. It contains no text from the request.
+    /// An error in the format of the distribution specification. The error contains no text from the request.
     fn error(status: &'static str, code: &str, message: &str) -> Self {
         Self::json(status, format!(r#"{{"errors":[{{"code":"{code}","message":"{message}"}}]}}"#))
     }
@@ -136,7 +135,6 @@ fn reply(head: &Head<'_>, store: &Store) -> Reply {
     }
 }
 
-/// A resource of a repository.
 enum Resource<'p> {
     Tag(&'p str),
     Manifest(Digest),
@@ -164,12 +162,13 @@ fn has(head: &Head<'_>, digest: &Digest) -> bool {
     head.if_none_match.is_some_and(|tags| tags == "*" || tags.split(',').any(is_it))
 }
 
-/// The requested range. A client that already has the content gets 304 first (RFC 9110, section 13.2.2).
+/// The requested range. If the client already has the content, status 304 takes precedence over a range (RFC 9110,
+/// section 13.2.2).
 fn range_of<'h>(head: &Head<'h>, digest: &Digest) -> Option<&'h str> {
     head.range.filter(|_| !has(head, digest))
 }
 
-/// Adds the digest as `ETag`. A client that already has the content gets no body, but the length of the whole.
+/// Adds the digest as `ETag`. A client that already has the content gets no body, but the length of the whole content.
 fn identified(mut reply: Reply, digest: &Digest, head: &Head<'_>) -> Reply {
     if has(head, digest) {
         reply = Reply { status: "304 Not Modified", body: Body::Nothing, ..reply };
@@ -206,7 +205,8 @@ fn unreadable() -> Reply {
     Reply::error("500 Internal Server Error", "UNKNOWN", "the file cannot be read")
 }
 
-/// At most `n` tags in order, after `last` (end-8b).
+/// The tags of a repository in order: at most `n` tags after `last` (query of end-8b in the distribution
+/// specification).
 fn tags(name: &str, repository: &Repository, query: &str) -> Reply {
     let (mut most, mut last) = (usize::MAX, "");
     for pair in query.split('&') {

@@ -5,7 +5,7 @@
 
 use std::str;
 
-/// Largest head. Container runtimes send some hundred bytes, or with a token some thousand.
+/// Largest head of a request, in bytes. Container runtimes send some hundred bytes, or some thousand with a token.
 pub const HEAD_BYTES_MAX: usize = 8 << 10;
 const HEADERS_MAX: usize = 64;
 
@@ -19,13 +19,12 @@ pub enum Method {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head<'h> {
     pub method: Method,
-    /// Path without query.
     pub path: &'h str,
     /// The query without `?`; empty if there is none.
     pub query: &'h str,
     pub range: Option<&'h str>,
     pub if_none_match: Option<&'h str>,
-    /// Whether the connection closes after the answer.
+    /// Whether the client wants the connection to close after the answer.
     pub close: bool,
 }
 
@@ -43,7 +42,6 @@ pub fn complete(bytes: &[u8]) -> Option<usize> {
     bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
 }
 
-/// Parses a complete head.
 pub fn parse(bytes: &[u8]) -> Result<Head<'_>, HeadError> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);

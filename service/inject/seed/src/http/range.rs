@@ -1,13 +1,12 @@
 //! The `Range` header of a request (RFC 9110, section 14): one range of bytes.
 
-/// The requested range of a content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Range {
-    /// The whole content: there is no range, several ranges, or an invalid one, which the RFC lets a server ignore.
+    /// The whole content: the header has no range, several ranges, or an invalid range, which the RFC lets a server
+    /// ignore.
     Whole,
     /// From the first offset to before the second; never empty.
     Part(u64, u64),
-    /// The range is outside the content.
     Unsatisfiable,
 }
 
@@ -62,7 +61,7 @@ mod tests {
     }
 
     proptest! {
-        /// A range lies within the content and is not empty.
+        /// Every parsed range lies within the content and is not empty.
         #[test]
         fn a_part_is_a_part(value in "bytes=[0-9]{0,21}-[0-9]{0,21}", length in any::<u64>()) {
             if let Range::Part(from, to) = range(Some(&value), length) {

@@ -1,13 +1,13 @@
 //! The routes of the registry (OCI distribution specification 1.1).
 //!
-//! Paths are not decoded: no served name needs an escape, so a path with an escape matches no route.
+//! Paths are not percent-decoded: no served name needs an escape, so a path with an escape matches no route.
 
 use crate::catalog::is_repository;
 use crate::digest::Digest;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route<'p> {
-    /// `/v2/`, by which clients check that this is a registry.
+    /// The path `/v2/`, by which clients check that the server is a registry.
     Base,
     Tag(&'p str, &'p str),
     Manifest(&'p str, Digest),

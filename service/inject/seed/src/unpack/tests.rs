@@ -133,7 +133,7 @@ fn a_window_larger_than_announced_is_refused_before_it_is_made() {
 }
 
 proptest::proptest! {
-    /// Whatever an archive contains, files are written only below the folder, and no link is made.
+    /// For any archive, files are written only below the target folder, and no link is made.
     #[test]
     fn nothing_leaves_the_folder(name in "[./a-z0-9]{1,40}", kind in proptest::sample::select(&b"0125\0"[..]), target in "[./a-z]{0,20}") {
         let outer = tempfile::tempdir().unwrap();

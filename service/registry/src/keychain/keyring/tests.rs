@@ -125,7 +125,8 @@ fn what_is_too_large_is_refused() {
     assert!(Keyring::docker_config(long.to_string().as_bytes(), &"x".into()).unwrap().is_empty());
 }
 
-/// A fingerprint depends only on the matching credentials, not on other credentials of the keyring.
+/// The fingerprint of a keyring reduced to one image depends only on credentials that match the image, not on other
+/// credentials or on sources.
 #[test]
 fn a_fingerprint_is_of_what_fits_and_not_of_where_it_is_from() {
     let of = |host: &str, password: &str, source: &str| {

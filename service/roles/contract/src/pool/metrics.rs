@@ -5,7 +5,6 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-/// The labels: the validator's name, and an outcome from a closed list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Labels {
     validator: String,
@@ -16,7 +15,7 @@ pub struct Labels {
 pub enum Outcome {
     /// The first instance answered.
     Answered,
-    /// Another instance answered, or the first one at a later attempt.
+    /// Another instance answered, or the first instance at a later attempt.
     Elsewhere,
     /// No instance answered.
     Unavailable,

@@ -1,4 +1,5 @@
-//! Follows the instances of a pool: their health, their trusted keys, and the files of the connections.
+//! Checks the instances of a pool again and again: their health, their trusted keys, and the files of their
+//! connections.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -11,9 +12,10 @@ use tokio::time::{Instant, sleep};
 use super::{Instance, Pool};
 use crate::{ANSWER_BYTES_MAX, VALIDATE, answer, path};
 
-/// Time between two checks of the instances. Changed keys are known, and a returned instance is used, within this time.
+/// Time between two checks of the instances. Within this time, changed trusted keys are noticed, and a reachable
+/// instance is used again.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The files are checked in one of this many rounds.
+/// The files of the connections are checked in one of this many rounds.
 const FILES_EACH: u32 = 10;
 /// An instance that does not describe itself within this time counts as unreachable.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -50,7 +52,8 @@ async fn look(pool: &Pool, instance: &Instance) {
     }
 }
 
-/// Reads changed files. Each reason for a failure is logged once: half-written files are normal for a moment.
+/// Reads changed files of the connections. Each reason for a failure is logged once, because half-written files are
+/// normal for a moment.
 fn files(pool: &Arc<Pool>, refused: &mut String) {
     for instance in &pool.instances {
         match instance.link.look() {

@@ -1,8 +1,8 @@
 //! Reads the `caBundle`s of the webhook configurations, and writes them by server-side apply.
 //!
 //! This module owns only the field `caBundle` of the webhooks that call the configured Service, with its own field
-//! manager. Other tools that apply the configurations leave the field out, so they never remove it. This module creates
-//! no configuration.
+//! manager. Other tools that apply the configurations leave this field out, so they never remove its value. No webhook
+//! configuration is created.
 
 use std::time::Duration;
 
@@ -18,9 +18,8 @@ use super::step::Trusted;
 use super::stored::pem;
 use service_core::kube::{self, Client, Webhooks};
 
-/// The field manager of `caBundle`.
 const FIELD_MANAGER: &str = "longhaul-service-certificates";
-/// Time limit of a request; then it is repeated.
+/// Time limit of a request; after a timeout, the request is repeated.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a bundle cannot be read or written.
@@ -29,12 +28,11 @@ pub enum Error {
     /// The request failed or was answered with an error.
     #[error("mutatingwebhookconfigurations/{name}: {source}{}", remedy(source))]
     Request { name: String, source: kube::Error },
-    /// The answer is not a webhook configuration.
     #[error("mutatingwebhookconfigurations/{name}: {source}")]
     Answer { name: String, source: serde_json::Error },
 }
 
-/// What the webhook configurations contain.
+/// The relevant content of the webhook configurations.
 #[derive(Debug, Default)]
 pub struct Look {
     pub trusted: Trusted,
@@ -44,7 +42,7 @@ pub struct Look {
     pub notes: Vec<String>,
 }
 
-/// Text about missing rights; empty for other errors.
+/// The part of a message that names missing rights; empty for other errors.
 fn remedy(error: &kube::Error) -> &'static str {
     match error.status() {
         Some(StatusCode::FORBIDDEN) => {
@@ -90,7 +88,7 @@ pub async fn publish(look: &Look, bundle: &[CertificateDer<'_>], client: &Client
     Ok(())
 }
 
-/// The object to apply: each webhook has its name, which is the key of the list, and `caBundle`.
+/// The object to apply. Each webhook in it has only its name, which is the key of the list, and `caBundle`.
 fn object(name: &str, entries: &[String], bundle: &[CertificateDer<'_>]) -> Value {
     let bundle = base64::engine::general_purpose::STANDARD.encode(pem(bundle));
     let entry = |entry: &String| json!({"name": entry, "clientConfig": {"caBundle": bundle}});

@@ -1,5 +1,5 @@
 //! The keeper of the certificates, which runs in the holder of the Lease: it makes missing certificates and renews
-//! expiring ones, step by step.
+//! expiring certificates, step by step.
 //!
 //! This module owns the writes and their timing. A write names the version of the Secret that was read: if two replicas
 //! believe that they hold the Lease, one write is refused, and that replica reads again.
@@ -21,13 +21,13 @@ use service_core::kube::{self, Client, Write};
 use service_watch::config::Lease;
 use service_watch::{Backoff, Elector};
 
-/// Most bytes of a Secret in an answer; a Secret has at most 1 MiB.
+/// Maximum number of bytes of a Secret in an answer; a Secret has at most 1 MiB.
 pub(super) const SECRET_BYTES_MAX: usize = 2 << 20;
-/// Time limit of a request; then it is repeated.
+/// Time limit of a request; after a timeout, the request is repeated.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
-/// Shortest and longest delay after failures in a row.
+/// Shortest and longest delay after failed rounds in a row.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
-/// Most steps in one round: a whole rotation has fewer, so more would be a loop.
+/// Maximum number of steps in one round: a whole rotation has fewer steps, so more would be an endless loop.
 const STEPS_MAX: usize = 8;
 /// Longest duration of the Lease, equal to client-go's. Certificates are renewed long before they expire.
 const LEASE_MAX: Duration = Duration::from_secs(15);
@@ -49,7 +49,7 @@ enum Error {
     Circle,
 }
 
-/// Text about missing rights, or about a missing Secret; empty for other errors.
+/// The part of a message that names missing rights or a missing Secret; empty for other errors.
 fn remedy(error: &kube::Error) -> &'static str {
     match error.status() {
         Some(StatusCode::FORBIDDEN) => {
@@ -75,8 +75,8 @@ impl Keeper {
         Self { place, client, state, metrics, elector }
     }
 
-    /// Makes and renews certificates while this replica holds the Lease, until `stop`. Then it releases the Lease and
-    /// waits to be ended.
+    /// Makes and renews certificates while this replica holds the Lease, until `stop` is cancelled. After `stop`, it
+    /// releases the Lease and waits for the end of its task.
     pub async fn run(mut self, stop: CancellationToken) {
         loop {
             tokio::select! {
@@ -104,7 +104,7 @@ impl Keeper {
     }
 }
 
-/// The settings of the Lease: whole seconds, as stored, in client-go's proportions.
+/// The settings of the Lease: times in whole seconds, as a Lease stores them, in client-go's proportions.
 fn lease(place: &Installation) -> Lease {
     let longest = (place.settings.leaf_lifetime / LEASES_PER_LEAF).min(LEASE_MAX).as_secs().max(1);
     let duration = Duration::from_secs(longest);
@@ -142,7 +142,7 @@ impl Work<'_> {
         }
     }
 
-    /// Takes steps until none is due; returns how long to wait.
+    /// Takes steps of the rotation until no step is due; returns how long to wait.
     async fn turn(&self) -> Result<Duration, Error> {
         for _ in 0..STEPS_MAX {
             let held = self.read().await?;
@@ -173,7 +173,8 @@ impl Work<'_> {
         Err(Error::Circle)
     }
 
-    /// Takes a step that need not be noticed by others first, even if the configurations cannot be read.
+    /// Renews the certificate under the same authority if that is due. For this step, the webhook configurations need
+    /// not be readable.
     async fn renew_all_the_same(&self, held: &StoredCertificates) -> Result<(), Error> {
         let (now, nobody) = (SystemTime::now(), Trusted::default());
         if next(self.place, held, &nobody, now) == Step::Renew {

@@ -1,6 +1,6 @@
 //! Makes authorities and certificates: P-256 keys, and lifetimes so short that no revocation is needed.
 //!
-//! This module owns the content of certificates. `step` decides when one is made.
+//! This module owns the content of certificates. The module `step` decides when a certificate is made.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,13 +14,13 @@ use zeroize::Zeroizing;
 
 use super::stored::{AUTHORITY, Pair};
 
-/// How much before now a certificate's validity starts, for clocks that are behind. Its lifetime counts from now.
+/// The time by which a certificate's validity starts before its creation, for clocks that are behind. The lifetime
+/// counts from the creation.
 const BACKDATED: Duration = Duration::from_mins(10);
 
 /// Why no certificate was made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The library returned an error.
     #[error("failed to make a certificate: {0}")]
     Make(#[from] rcgen::Error),
     /// The authority has no subject name that a certificate could name as its issuer.
@@ -72,7 +72,8 @@ fn finished(certificate: String, key: &KeyPair) -> Result<Pair, Error> {
     Pair::read(certificate, Zeroizing::new(key.serialize_pem())).ok_or(Error::Unusable)
 }
 
-/// The name, cut to the 64 characters of a common name (RFC 5280). The full name is a subject alternative name.
+/// The name, cut to the 64 characters that a common name may have (RFC 5280). The full name is a subject alternative
+/// name.
 fn cut(name: &str) -> &str {
     name.get(..64).unwrap_or(name)
 }

@@ -1,4 +1,4 @@
-//! The metrics of the certificate rotation. Their labels have closed lists of values.
+//! The metrics of the certificate rotation, whose labels have closed lists of values.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;

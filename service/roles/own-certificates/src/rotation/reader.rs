@@ -22,7 +22,7 @@ use service_watch::Backoff;
 
 /// Time between two reads while there is no certificate, because the replica cannot serve without one.
 const EAGER: Duration = Duration::from_millis(500);
-/// Longest delay after failures in a row: shorter than the lifetime of any useful certificate.
+/// Longest delay after failed reads in a row: shorter than the lifetime of any useful certificate.
 const BACKOFF_MAX: Duration = Duration::from_secs(15);
 
 pub struct Reader {

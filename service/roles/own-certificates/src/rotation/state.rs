@@ -29,7 +29,7 @@ impl State {
         }
     }
 
-    /// Records the present problem, if there is one. Returns whether it is new.
+    /// Records the present problem, if there is a problem. Returns whether the problem is new.
     pub fn trouble(&self, trouble: Option<String>) -> bool {
         let mut known = self.0.lock();
         let new = trouble.is_some() && known.trouble != trouble;

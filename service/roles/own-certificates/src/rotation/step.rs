@@ -1,8 +1,8 @@
 //! Chooses the next step of a rotation from the Secret, the trust of the webhook configurations, and the time.
 //!
-//! Invariants: a certificate is used only if its authority was trusted everywhere for `settle`, or if no server was
-//! called before. An authority is trusted until all its certificates have expired. Steps are taken one at a time, and
-//! each depends only on stored results, so that another replica can continue at any point.
+//! Invariants: a certificate is used only if all webhook configurations have trusted its authority for the time
+//! `settle`, or if no replica was called before. An authority is trusted until all its certificates have expired. Steps
+//! are taken one at a time, and each depends only on stored results, so that another replica can continue at any point.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,9 +13,9 @@ use super::make;
 use super::stored::{Pair, Previous, StoredCertificates, moment, seconds};
 use service_core::wire::{Facts, facts, verifies};
 
-/// Least delay between two rounds.
+/// Shortest delay between two rounds of checks.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// Largest difference between the clocks of two replicas that is tolerated.
+/// Largest tolerated difference between the clocks of two replicas.
 const CLOCKS_APART: Duration = Duration::from_mins(1);
 
 /// The authorities that the webhook configurations trust.
@@ -27,16 +27,16 @@ pub struct Trusted {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing to do for this duration.
+    /// No step is due for this duration.
     Wait(Duration),
-    /// No authority is trusted yet: make an authority and a certificate at once.
+    /// No authority is trusted yet: make an authority and a certificate in one step.
     Begin,
     /// Make a new authority, which is trusted but signs nothing yet.
     Introduce,
     /// Every configuration trusts the new authority: start the time `settle`.
     Confirm,
     Switch,
-    /// Make a new certificate of the present authority.
+    /// Make a new certificate, signed by the present authority.
     Renew,
     /// All certificates of a former authority have expired: stop trusting it.
     Retire,
@@ -74,8 +74,8 @@ impl Trusted {
         self.such(|facts| is_valid(facts, now))
     }
 
-    /// All authorities that some webhook trusts and whose validity has not started, without repetition. A clock ahead
-    /// of ours made them.
+    /// All authorities that some webhook trusts and whose validity has not started, without repetition. A replica whose
+    /// clock is ahead of ours has made such authorities.
     fn early(&self, now: SystemTime) -> Vec<CertificateDer<'static>> {
         self.such(|facts| facts.not_before > now && !facts.is_expired(now))
     }
@@ -136,7 +136,6 @@ pub fn next(place: &Installation, held: &StoredCertificates, trusted: &Trusted, 
     Step::Wait(until.duration_since(now).unwrap_or_default().max(LOOK_AGAIN))
 }
 
-/// The content of the Secret after `step`.
 pub fn after(
     step: Step,
     place: &Installation,
@@ -192,13 +191,14 @@ pub fn after(
     Ok(fresh)
 }
 
-/// When authorities of unknown origin stop being trusted: by then all replicas have another certificate.
+/// The time at which authorities of unknown origin stop being trusted: by then all replicas use a certificate of
+/// another authority.
 fn until_forgotten(place: &Installation, now: SystemTime) -> u64 {
     seconds(now + place.settings.settle * 2 + place.settings.leaf_lifetime)
 }
 
-/// Makes a certificate. It expires no later than its authority, because a chain is valid only while all its
-/// certificates are.
+/// Makes a certificate that expires no later than its authority, because a chain is valid only while all its
+/// certificates are valid.
 fn leaf(place: &Installation, authority: &Pair, now: SystemTime) -> Result<Pair, make::Error> {
     let ends = (now + place.settings.leaf_lifetime).min(authority.ends());
     make::leaf(authority, &place.names(), now, ends)
@@ -208,14 +208,14 @@ fn usable(pair: Option<&Pair>, now: SystemTime) -> Option<&Pair> {
     pair.filter(|pair| is_valid(&pair.facts, now))
 }
 
-/// Whether callers accept the certificate. A certificate whose validity has not started was made by a clock ahead of
-/// ours; kube-apiserver refuses it and everything that it signed.
+/// Whether callers accept the certificate. A certificate whose validity has not started was made by a replica whose
+/// clock is ahead of ours. kube-apiserver refuses such a certificate and everything that it signed.
 fn is_valid(facts: &Facts, now: SystemTime) -> bool {
     facts.not_before <= now && !facts.is_expired(now)
 }
 
-/// Whether at most a third of `lifetime` is left until `ends`. More than the whole `lifetime` also counts, because then
-/// the setting was shortened.
+/// Whether at most a third of `lifetime` is left until `ends`. The result is also true if more than the whole
+/// `lifetime` is left, because then the configured lifetime was shortened.
 fn is_due(ends: SystemTime, lifetime: Duration, now: SystemTime) -> bool {
     // Ends are whole seconds.
     now + lifetime / 3 >= ends || ends > now + lifetime + Duration::from_secs(2)

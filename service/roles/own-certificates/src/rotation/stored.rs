@@ -1,6 +1,7 @@
 //! Parses and writes the content of the Secret.
 //!
-//! An invalid value counts as absent and is replaced by a new one. The memory of private keys is overwritten on drop.
+//! An invalid value in the Secret counts as absent and is replaced by a new value. The memory of private keys is
+//! overwritten on drop.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -28,7 +29,7 @@ const KEYS: [&str; 9] = [
 ];
 /// Prefix of the names of authorities that this program makes.
 pub const AUTHORITY: &str = "longhaul-webhook authority ";
-/// Most former authorities that stay trusted; more count as an error.
+/// Maximum number of former authorities that stay trusted; more of them are an error.
 const PREVIOUS_MAX: usize = 8;
 
 /// A certificate chain and its key as PEM, with the facts of the first certificate.
@@ -45,9 +46,8 @@ pub struct Pair {
 pub struct StoredCertificates {
     /// `metadata.resourceVersion` of the Secret that was read.
     pub version: Option<String>,
-    /// The authority that signs certificates.
     pub authority: Option<Pair>,
-    /// The authority that signs after the next step.
+    /// The next authority, which signs certificates after a later step.
     pub next: Option<Pair>,
     /// Former authorities that are still trusted; the newest is last.
     pub previous: Vec<Previous>,
@@ -66,7 +66,6 @@ pub struct Previous {
     pub until: u64,
 }
 
-/// Times stored in the Secret.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Times {
@@ -193,13 +192,12 @@ impl StoredCertificates {
     }
 }
 
-/// Whether this program made the authority. Certificate and key of unknown origin may belong together without being an
-/// authority, so callers would refuse their certificates.
+/// Whether this program made the authority. A certificate and key of unknown origin may belong together and still be no
+/// authority. Callers would refuse certificates that such a key signs.
 fn is_made_here(pair: &Pair) -> bool {
     pair.chain.len() == 1 && pair.facts.names.first().is_some_and(|name| name.starts_with(AUTHORITY))
 }
 
-/// Certificates as PEM (RFC 7468).
 pub fn pem<'c>(certificates: impl IntoIterator<Item = &'c CertificateDer<'c>>) -> String {
     let mut text = String::new();
     for certificate in certificates {
@@ -219,7 +217,7 @@ pub fn seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// The time at `seconds` after 1970; if the clock cannot represent it, a time in the far future.
+/// The time at `seconds` since 1970; if the clock cannot represent this time, a time in the far future.
 pub fn moment(seconds: u64) -> SystemTime {
     let latest = Duration::from_secs(u64::from(u32::MAX) * 4);
     UNIX_EPOCH + Duration::from_secs(seconds).min(latest)

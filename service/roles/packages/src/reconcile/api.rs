@@ -1,7 +1,7 @@
 //! The writes of the reconciler, and how each handles conflicts.
 //!
-//! This module owns paths and bodies. A conflict (409) means that somebody else has written in between: read again,
-//! decide again, write again.
+//! This module owns the paths and bodies of requests. A conflict (409) means that another client has written in
+//! between. After a conflict, the reconciler reads, decides and writes again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use service_watch::{Key, Object, Package, RawObject};
 
 /// How often a conflicting write is repeated before the reconciliation counts as failed.
 const CONFLICTS_MAX: u32 = 5;
-/// The first pause after a conflict; it doubles each time. The other writer often writes again at once.
+/// The first pause after a conflict; the pause doubles each time. The other writer often writes again at once.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Debug, thiserror::Error)]
@@ -79,8 +79,8 @@ impl Api {
         self.finalizers(object, |finalizers| finalizers.retain(|known| **known != *finalizer)).await
     }
 
-    /// Rewrites the list of finalizers. The write names the version that was read, so that no finalizer of others is
-    /// lost.
+    /// Rewrites a package's list of finalizers. The write names the version that was read, so that no finalizer of
+    /// others is lost.
     async fn finalizers(&self, object: &mut Object, edit: impl Fn(&mut Vec<Box<str>>)) -> Result<(), Error> {
         let doing = "finalizer";
         let body = |object: &Object| {
@@ -107,7 +107,7 @@ impl Api {
     }
 
     /// Merges the result of `body` into the package. After a conflict, the package is read and `body` is called again.
-    /// Then `object` has the newest known version, finalizers and status, but its former spec and generation.
+    /// At the end, `object` has the newest known version, finalizers and status, but its former spec and generation.
     async fn write(
         &self,
         object: &mut Object,
@@ -190,7 +190,7 @@ impl Api {
         }
     }
 
-    /// Corrects the policy `known`, which differs from `policy`.
+    /// Changes the existing policy `known`, which differs from the wanted `policy`.
     pub async fn update_policy(&self, mut known: Value, policy: &Policy) -> Result<(), Error> {
         let path = format!("{}/{}", collection(&policy.namespace), policy.name);
         for attempt in 0.. {
@@ -212,7 +212,7 @@ impl Api {
         serde_json::from_slice(&body).map_err(|source| Error::Answer { doing, source })
     }
 
-    /// Deletes the policy if it still has the seen version.
+    /// Deletes the policy if it still has the version of `seen`.
     pub async fn delete_policy(&self, seen: &Object<Applied>) -> Result<(), Error> {
         let path = format!("{}/{}", collection(&seen.key.namespace), seen.key.name);
         let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": &*seen.uid}});
@@ -247,7 +247,7 @@ impl Api {
     }
 }
 
-/// Copies to `object` the fields of `answer` that others may have changed meanwhile.
+/// Copies to `object` the fields of `answer` that other clients may have changed meanwhile.
 fn renew(object: &mut Object, answer: &[u8], doing: &'static str) -> Result<(), Error> {
     let raw: RawObject<'_> = serde_json::from_slice(answer).map_err(|source| Error::Answer { doing, source })?;
     let fresh: Object = raw.into_object();

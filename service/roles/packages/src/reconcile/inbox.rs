@@ -1,7 +1,7 @@
 //! The inbox of watch events: passes them to the reconciler that works at present; without one, it drops them.
 //!
-//! This module owns the index of owners, which is updated even while another process reconciles. It also maps events to
-//! keys of packages.
+//! This module owns the index of owners, which is updated even while another process reconciles. The inbox also maps
+//! events to keys of packages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use super::owners::Owners;
 use super::policies::Applied;
 use service_watch::{Change, Event};
 
-/// Delay from an event of a policy to the check of its package. By then, events of our own writes have mostly arrived,
-/// and a user that edits again and again causes only two checks a second.
+/// Delay from an event of a policy to the check of its package. After this delay, events of our own writes have mostly
+/// arrived. A user that edits again and again causes only two checks a second.
 const SETTLE: Duration = Duration::from_millis(500);
 
 #[derive(Default)]
@@ -63,7 +63,7 @@ impl Inbox {
         }
     }
 
-    /// Drops events from now on.
+    /// Drops all watch events from now on.
     pub(super) fn close(&self) {
         *self.reconciler.write() = None;
     }

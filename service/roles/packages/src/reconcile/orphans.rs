@@ -1,8 +1,8 @@
 //! Orphans: policies whose package is gone, even if it was deleted while no process ran or another process led.
 //!
 //! This module owns the suspects and their removal. A suspect is a uid that policies have in their label and no known
-//! package has. Before a removal, the API server is asked, because the watch of packages may only be behind the watch
-//! of policies.
+//! package has. Before a removal, the API server is asked whether the package exists, because the watch of packages may
+//! be behind the watch of policies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use super::api::Error;
 use super::policies::Applied;
 use service_watch::{Key, Object};
 
-/// First delay before a suspect is checked; the two watches are rarely further apart.
+/// First delay before a suspect is checked. The watches of packages and policies are rarely further apart.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
-/// Delay for a policy without an owner that names its package. It is longer than a watch may be silent, so the package
-/// would have been seen.
+/// Delay before the check of a policy without an owner reference that names its package. The delay is longer than a
+/// watch may be silent, so the watch would have delivered the package.
 const NAMELESS_WAIT: Duration = Duration::from_mins(2);
-/// Longest pause between two attempts.
+/// Longest pause between two attempts to remove an orphan.
 const PAUSE_MAX: Duration = Duration::from_mins(5);
 
-/// The suspects; never more than there are policies.
+/// The suspects; their number never exceeds the number of policies.
 #[derive(Debug, Default)]
 pub(super) struct Orphans {
     suspects: Mutex<BTreeMap<Arc<str>, Suspect>>,
@@ -43,7 +43,7 @@ struct Suspect {
 enum Verdict {
     /// The suspect is no orphan, or its policies were removed.
     Settled,
-    /// The suspect must be checked again.
+    /// The suspect must be checked again later.
     Open,
 }
 

@@ -1,6 +1,6 @@
 //! An index of the packages of policies and the policies of packages, from the events of the two watches.
 //!
-//! The index has uids and keys, as many as there are objects. The lock is held only for single map operations.
+//! The index contains one uid and one key for each package and policy. The lock is held only for single map operations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -62,12 +62,10 @@ impl Owners {
         concerned
     }
 
-    /// The key of the package with this uid.
     pub fn find(&self, uid: &str) -> Option<Key> {
         self.state.lock().packages.get(uid).cloned()
     }
 
-    /// The policies whose label has this uid.
     pub fn policies(&self, uid: &str) -> Vec<Key> {
         self.state.lock().by_package.get(uid).map(|keys| keys.iter().cloned().collect()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! The `NetworkPolicy` objects for `spec.network.allow`, and the needed fields of existing ones.
+//! The `NetworkPolicy` objects for `spec.network.allow`, and the needed fields of existing network policies.
 //!
 //! A policy's name is derived from its content, so that a change of one entry, or of the order, does not affect other
 //! policies. A digest of the applied fields shows whether a policy is unchanged: the whole spec, our labels, our
@@ -22,7 +22,8 @@ const MANAGED_BY: &str = "longhaul-service";
 const DESCRIPTION_ANNOTATION: &str = "longhaul.dev/description";
 /// The keys of the owner reference that this service writes.
 const OWNER_KEYS: [&str; 5] = ["apiVersion", "kind", "name", "uid", "controller"];
-/// Most bytes of the package's name in a policy's name, so that the whole name stays below the 253 of a DNS subdomain.
+/// Maximum number of bytes of the package's name in a policy's name, so that the whole name stays below the 253 of a
+/// DNS subdomain.
 const NAME_BYTES_MAX: usize = 200;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -33,7 +34,7 @@ pub(super) struct Policy {
     pub body: Value,
 }
 
-/// The first bytes of a SHA-256; sixteen are enough to detect a change.
+/// The first bytes of a SHA-256; sixteen bytes are enough to detect a change.
 pub type Digested = [u8; 16];
 
 /// The needed fields of an existing policy.
@@ -48,7 +49,7 @@ pub struct Applied {
 }
 
 impl Applied {
-    /// The source of all policies that this service has made.
+    /// The watch source of all network policies that this service has made.
     pub fn source() -> Source {
         let source = Source::new(
             "networkpolicies.networking.k8s.io",
@@ -74,7 +75,7 @@ impl Kind for Applied {
     }
 }
 
-/// The keys to merge into `known` so that it equals `policy` in all applied fields.
+/// The merge patch that makes `known` equal to `policy` in all applied fields.
 pub(super) fn correction(known: &Value, policy: &Policy) -> Value {
     let mut body = policy.body.clone();
     let meta = &mut body["metadata"];
@@ -161,13 +162,14 @@ fn policy(object: &Object, entry: &Allow, names: &mut BTreeSet<String>) -> Polic
     Policy { namespace: object.key.namespace.to_string(), name, digest, body }
 }
 
-/// The beginning of a name to which a dash and more can be appended: whole characters without a dot or dash at the end.
+/// The beginning of a name to which a dash and a suffix can be appended: whole characters without a dot or dash at the
+/// end.
 fn stem(name: &str) -> &str {
     let end = name.floor_char_boundary(NAME_BYTES_MAX);
     if end == name.len() { name } else { name[..end].trim_end_matches(['.', '-']) }
 }
 
-/// A text that is equal for equal values, whatever the order of keys.
+/// The value as a text that does not depend on the order of keys, so that equal values have equal texts.
 fn canonical(value: &Value) -> String {
     match value {
         Value::Object(map) => {

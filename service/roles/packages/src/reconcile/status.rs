@@ -1,4 +1,4 @@
-//! Computes a status write from the known status and a report; `None` if nothing must be written.
+//! Computes the status to write from the known status and a report; `None` if the known status is already right.
 //!
 //! This service owns the condition `Ready`; conditions of other types are not changed. `lastTransitionTime` changes
 //! only with the condition's status, as Kubernetes' API conventions demand.
@@ -8,22 +8,24 @@ use serde_json::{Map, Value, json};
 use service_watch::Status;
 
 const READY: &str = "Ready";
-/// Most characters of a message in a status or an event; Kubernetes limits the note of an event to 1024 bytes.
+/// Maximum number of characters of a message in a status or an event; Kubernetes limits the note of an event to 1024
+/// bytes.
 const MESSAGE_CHARS_MAX: usize = 400;
 
 #[derive(Debug, Default)]
 pub(super) struct Report<'a> {
     pub phase: &'static str,
-    /// The generation, if it is finished.
+    /// The reconciled generation, if the work on it is finished.
     pub observed: Option<i64>,
     pub message: &'a str,
     /// Number of existing network policies, if known.
     pub policies: Option<usize>,
-    /// Number of failed attempts at this generation.
+    /// Number of failed attempts to reconcile this generation.
     pub retries: usize,
 }
 
-/// The keys to merge into `status` so that `known` shows `report` about `generation`; `None` if it already does.
+/// The merge patch for `status` that makes `known` show `report` about `generation`; `None` if `known` already shows
+/// it.
 pub(super) fn merge(known: &Status, generation: i64, report: &Report<'_>, now: &str) -> Option<Value> {
     let mut changes = Map::new();
     if *known.phase != *report.phase {
@@ -68,7 +70,7 @@ fn condition(old: &Value, generation: i64, report: &Report<'_>, now: &str) -> Va
     })
 }
 
-/// A message, cut to the longest in a status or an event.
+/// A message, cut to the maximum length in a status or an event.
 pub(super) fn cut(message: &str) -> String {
     message.chars().take(MESSAGE_CHARS_MAX).collect()
 }

@@ -14,15 +14,14 @@ use service_watch::{Key, Object};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Done {
-    /// The generation that was finished.
     pub generation: i64,
     /// Number of policies that were written or removed.
     pub writes: usize,
 }
 
 impl Reconciler {
-    /// Applies the spec to the cluster. `seen` states whether this process has reconciled the package before. For a
-    /// finished package whose policies are all in place, the first reconciliation sends no request.
+    /// Applies the spec to the cluster. `seen` states whether this process has reconciled the package before. If the
+    /// package is finished and all its policies are in place, the first reconciliation sends no request.
     pub(super) async fn apply(&self, object: &mut Object, seen: bool) -> Result<Done, Error> {
         let wanted = match &object.body.allow {
             Ok(allow) => policies::for_package(object, allow),
@@ -63,7 +62,7 @@ impl Reconciler {
         }
     }
 
-    /// Whether the watch shows exactly the wanted policies as applied. The watch may be behind our own writes, so
+    /// Whether the watch shows exactly the policies in `wanted`, unchanged. The watch may be behind our own writes, so
     /// `false` only means that the API server must be asked.
     pub(super) fn in_place(&self, object: &Object, wanted: &[Policy]) -> bool {
         let here = |policy: &Policy| {
@@ -73,7 +72,7 @@ impl Reconciler {
         self.owners.policies(&object.uid).len() == wanted.len() && wanted.iter().all(here)
     }
 
-    /// Lists the policies once, then sends only writes that change something; returns their number.
+    /// Lists the package's policies once, then sends only writes that change a policy; returns the number of writes.
     async fn policies(&self, object: &Object, wanted: Vec<Policy>) -> Result<usize, Error> {
         let existing = self.api.list_policies(&object.key.namespace, &object.uid).await?;
         let mut orphans: BTreeMap<Arc<str>, Existing> =

@@ -1,7 +1,7 @@
 //! A term: the time during which this process reconciles, from its election (or start) to the loss of the Lease (or the
 //! end).
 //!
-//! This module owns the tasks of a term. What the reconciler remembers ends with the term, because another process may
+//! This module owns the tasks of a term. The reconciler's memory ends with the term, because another process may
 //! reconcile next.
 
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use service_watch::Tenure;
 use service_watch::{Metrics, Queue};
 
 pub struct Parts {
-    /// Settings of workers, retries and order.
+    /// Settings of the reconciler: workers, retries and order.
     pub settings: config::Packages,
     pub client: Arc<Client>,
     pub packages: Store,
@@ -66,7 +66,7 @@ impl<'a> Term<'a> {
         Self { parts, reconciler, workers, sweeper }
     }
 
-    /// Waits until a task ends that should never end; returns the reason.
+    /// Waits for the unexpected end of a task; returns the reason.
     pub async fn broken(&mut self) -> String {
         let ended = tokio::select! {
             Some(ended) = self.workers.join_next() => ended,

@@ -1,4 +1,4 @@
-//! Tests of the decision about work and of the policies, without a cluster.
+//! Tests without a cluster of the reconciler's decision about work, and of the network policies that it makes.
 
 use std::time::Duration;
 
@@ -129,7 +129,8 @@ fn a_spec_of_the_wrong_shape_is_kept_as_its_error() {
     assert!(object.body.allow.unwrap_err().contains("Sideways"));
 }
 
-/// Of a spec, only a limited size is kept in memory, even if the API server accepts more.
+/// If a package's spec exceeds the size limit, only an error is kept in memory, even if the API server accepts the
+/// spec.
 #[test]
 fn a_spec_that_is_too_large_is_kept_as_its_error() {
     let allow = |extra: &str| package(1, extra).body.allow;

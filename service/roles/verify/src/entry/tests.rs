@@ -1,4 +1,4 @@
-//! Tests of log entries: every kind is checked for the right content, signature and key.
+//! Tests of log entries: an entry of any kind is refused if its content, signature or key is another one.
 
 use serde_json::{Value, json};
 
@@ -23,10 +23,10 @@ fn raw_of(bytes: &[u8]) -> Value {
     json!({"algorithm": "SHA2_256", "digest": b64(digest(&SHA256, bytes))})
 }
 
-/// A kind, its version, a valid entry, and pointers to values in the entry whose change must be noticed.
+/// A kind of log entries, its version, a valid entry, and pointers to values in the entry whose change must be noticed.
 type Kind = (&'static str, &'static str, Value, &'static [(&'static str, Other)]);
 
-/// What replaces a value in a log entry.
+/// The kinds of replacements for a value in a log entry.
 #[derive(Debug, Clone, Copy)]
 enum Other {
     HexHash,
@@ -111,7 +111,7 @@ fn kinds(spki: &[u8]) -> Vec<Kind> {
     ]
 }
 
-/// The replacement for `found`, and the expected text of the cause.
+/// The replacement for the value `found`, and the expected text of the cause for the refusal.
 fn other(kind: Other, found: &Value) -> (Value, &'static str) {
     match kind {
         Other::HexHash => (hex_of(b"other"), "other content"),

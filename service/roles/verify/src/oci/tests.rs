@@ -82,7 +82,8 @@ fn what_is_no_manifest_of_evidence_is_said_to_be_none() {
     assert!(bundle_layer(&referrer, &two).unwrap_err().to_string().contains("2 layers, a bundle is one"));
 }
 
-/// Bytes in a manifest replace a request if they match the descriptor; otherwise they are ignored.
+/// Bytes of a layer that are embedded in a manifest replace the request for the layer if they match the descriptor;
+/// otherwise they are ignored.
 #[test]
 fn embedded_bytes_are_those_of_the_digest() {
     let layer = |data: &str| format!(r#"{{"mediaType":"a","digest":"{DIGEST}","size":0,"data":"{data}"}}"#);

@@ -8,9 +8,9 @@ use crate::authority::{Authority, Certifier, LOGS_MAX, Log, Period};
 use crate::certificate::Certificate;
 use crate::key::PublicKey;
 
-/// Most trust roots: each signature is compared with each of them.
+/// Maximum number of trust roots: each signature is checked against each root.
 const ROOTS_MAX: usize = 64;
-/// Most authorities; there is one public sigstore instance, and a company has a few more.
+/// Maximum number of authorities; there is one public sigstore instance, and a company may have a few more.
 const AUTHORITIES_MAX: usize = 16;
 
 pub(super) fn compile(spec: &TrustSpec) -> Result<Trust, TrustError> {

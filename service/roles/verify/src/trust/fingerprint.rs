@@ -7,8 +7,8 @@ use aws_lc_rs::digest::{Context, SHA256};
 use super::{Accepts, TrustRoot};
 use crate::authority::{Authority, Certifier, Log, Period};
 
-/// A hash that is equal for equal trust and differs for any other. It covers keys, certificates, names and periods in
-/// the order of the configuration, not how the configuration writes them.
+/// A hash of trust: equal for equal trust, different for any other trust. The hash covers keys, certificates, names and
+/// periods in the order of the configuration, but not their spelling.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint([u8; 32]);
 
@@ -30,7 +30,6 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// The fingerprint of compiled trust.
 pub(super) fn of(roots: &[TrustRoot], authorities: &[Authority]) -> Fingerprint {
     let mut writer = Writer(Context::new(&SHA256));
     writer.count(roots.len());

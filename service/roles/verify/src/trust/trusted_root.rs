@@ -11,7 +11,7 @@ use crate::certificate::Certificate;
 use crate::key::PublicKey;
 use crate::time::UnixTime;
 
-/// Largest file; that of the public instance has 7 kB.
+/// Largest `trusted_root.json`, in bytes; the file of the public instance has 7 kB.
 const FILE_BYTES_MAX: usize = 1 << 20;
 /// The supported media types. Other formats may use the same keys with another meaning.
 const MEDIA_TYPES: [&str; 3] = [
@@ -113,8 +113,9 @@ pub(super) fn authority(name: &str, json: &str, place: &str) -> Result<Authority
     })
 }
 
-/// The logs whose keys are of a known kind. Others are ignored with a note (staging's root has a certificate log with a
-/// PKCS#1 key): they prove nothing, and the other logs remain usable.
+/// The logs whose keys are of a known kind. Logs with other keys are ignored with a note: they prove nothing, and the
+/// other logs remain usable. For example, the file of sigstore's staging instance has a certificate log with a PKCS#1
+/// key.
 fn logs(raw: &[RawLog], place: &str, left_out: &mut Vec<String>) -> Result<Vec<Log>, TrustError> {
     let mut logs: Vec<Log> = Vec::new();
     let mut last = None;

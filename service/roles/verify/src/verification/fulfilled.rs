@@ -1,4 +1,4 @@
-//! Counts the signers: whether there are enough, and the cause if not.
+//! Counts the signers of an image: decides whether there are enough of them, and names the cause if not.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use super::Counted;
 use crate::requirement::Requirement;
 use crate::verdict::{Class, Identity, Outcome, Rejected, Signer};
 
-/// Most rejected objects that a cause names; the verdict lists all of them.
+/// Maximum number of rejected objects that a cause names; the verdict lists all of them.
 const TOLD_MAX: usize = 3;
 
 pub(super) fn outcome(requirement: &Requirement, counted: &[&Counted], rejected: &[Rejected]) -> Outcome {
@@ -31,7 +31,8 @@ pub(super) fn outcome(requirement: &Requirement, counted: &[&Counted], rejected:
     }
 }
 
-/// What the requirement lacks. If no signature counts, `class` is `None`, and the rejected objects decide the class.
+/// The unfulfilled part of the requirement. If no signature counts, `class` is `None`, and the rejected objects decide
+/// the class.
 struct Missing {
     class: Option<Class>,
     cause: String,
@@ -75,8 +76,8 @@ fn distinct(signers: &[&Signer]) -> usize {
     (0..edges.len()).filter(|root| place(*root, &edges, &mut taken, &mut BTreeSet::new())).count()
 }
 
-/// Finds an identity for `root`, and gives other roots another one if needed. The recursion is at most as deep as the
-/// number of roots.
+/// Finds an identity for `root`, and gives other roots another identity if needed. The recursion is at most as deep as
+/// the number of roots.
 fn place(root: usize, edges: &[Vec<usize>], taken: &mut [Option<usize>], seen: &mut BTreeSet<usize>) -> bool {
     for identity in &edges[root] {
         if !seen.insert(*identity) {

@@ -6,17 +6,11 @@ use crate::trust::{Accepts, Trust};
 /// Why no image can fulfil a requirement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequirementError {
-    /// The threshold is 0.
     #[error("a threshold of 0 would let anything in: write 1 or more")]
     NoThreshold,
     /// More signers are demanded than roots are accepted.
     #[error("a threshold of {threshold} with {roots} trust roots: each root counts once")]
-    Threshold {
-        threshold: usize,
-        /// The number of accepted roots.
-        roots: usize,
-    },
-    /// No root is accepted.
+    Threshold { threshold: usize, roots: usize },
     #[error("there is no trust root, so nobody's signature counts")]
     NoRoots,
     /// No trust root has this name.
@@ -33,14 +27,14 @@ pub enum RequirementError {
         "entries in a transparency log are demanded, and the root `{0}` trusts no log: name an authority that has one"
     )]
     NoLog(String),
-    /// A certificate log is demanded, but the root trusts none.
+    /// An entry in a certificate log is demanded, but the root trusts no such log.
     #[error("certificate timestamps are demanded, and the keyless root `{0}` trusts no certificate log")]
     NoCertificateLog(String),
     #[error(
         "timestamps are demanded, and the root `{0}` trusts no timestamp authority: name an authority that has one"
     )]
     NoTimestamper(String),
-    /// Nothing would prove when a certificate's signature was made.
+    /// No demanded proof would show when a signature with a certificate was made.
     #[error(
         "without transparency log the keyless root `{0}` needs timestamps: nothing else says when its certificates signed"
     )]

@@ -48,7 +48,7 @@ pub struct Case {
     certificate_oidc_issuer_regexp: Option<String>,
 }
 
-/// All objects of one repository.
+/// All objects of one repository of the fixtures' registry.
 #[derive(Deserialize)]
 pub struct Repository {
     pub tags: BTreeMap<String, String>,
@@ -56,12 +56,10 @@ pub struct Repository {
     pub blobs: BTreeMap<String, String>,
 }
 
-/// The format of the text from which trust is compiled.
+/// The format of the texts from which trust is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// `trusted_root.json`.
     TrustedRoot,
-    /// PEM files.
     Listed,
 }
 
@@ -134,7 +132,7 @@ impl Case {
         self.key.is_none()
     }
 
-    /// The evidence, and cosign's question as a requirement.
+    /// The evidence for the case's image.
     pub fn evidence(&self) -> Vec<Evidence> {
         Repository::read(&self.repository).evidence(self.subject().digest)
     }
@@ -153,7 +151,7 @@ impl Case {
         }
     }
 
-    /// Trust from a text in the format `form`. Rekor 2 cannot be trusted by its key alone.
+    /// The case's trust, compiled from texts in the format `form`. Rekor 2 cannot be trusted by its key alone.
     pub fn trust(&self, form: Form) -> Trust {
         Trust::compile(&self.trust_spec(form)).unwrap()
     }
@@ -174,7 +172,6 @@ impl Case {
     }
 }
 
-/// The public key `name` as PEM.
 pub fn key(name: &str) -> String {
     text(&format!("trust/keys/{name}.pub"))
 }

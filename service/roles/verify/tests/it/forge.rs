@@ -1,5 +1,5 @@
-//! Makes signatures by recipe with a sigstore instance in memory. A forged signature differs from a valid one only in
-//! the recipe's one change; everything else is signed correctly.
+//! Makes signatures by recipe with a sigstore instance in memory. A forged signature differs from a valid signature
+//! only in the recipe's one change; everything else is signed correctly.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -21,7 +21,6 @@ pub const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 pub const SIGN_TYPE: &str = "https://sigstore.dev/cosign/sign/v1";
 pub const BUILD_TYPE: &str = "https://example.com/build/v1";
 
-/// The format of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     Signature,
@@ -45,11 +44,11 @@ pub struct Recipe {
     pub annotations: Value,
     pub predicate: Value,
     pub predicate_type: String,
-    /// Index of the signer; 0 is the trusted one.
+    /// Index of the signer's key; key 0 is trusted.
     pub signer: usize,
-    /// Bytes that are signed instead of the shown ones.
+    /// Bytes that are signed instead of the bytes in the signature's payload.
     pub signed_instead: Option<Vec<u8>>,
-    /// Changes the signature's bytes before they are used elsewhere.
+    /// A change of the signature's bytes before other parts, such as the log entry, use them.
     pub signature_edit: fn(&mut Vec<u8>),
     pub certificate: CertificateRecipe,
     pub log: Option<LogRecipe>,
@@ -60,15 +59,15 @@ pub struct Recipe {
     /// Whether the log has the hash of the signed bytes instead of an envelope.
     pub is_logged_by_hash: bool,
     pub envelope_signatures: usize,
-    /// Changes a bundle's JSON at the end.
+    /// A change of a bundle's JSON after the bundle was made.
     pub bundle_edit: fn(&mut Value),
-    /// Changes a legacy signature's annotations at the end.
+    /// A change of a legacy signature's annotations after the signature was made.
     pub companions_edit: fn(&mut Companions),
-    /// Changes the payload's or bundle's bytes at the end.
+    /// A change of the payload's or bundle's bytes after the signature was made.
     pub bytes_edit: fn(&mut Vec<u8>),
 }
 
-/// A sigstore instance, two trusted signers and an untrusted one.
+/// A sigstore instance in memory, with two trusted signers and an untrusted signer.
 pub struct Forge {
     keys: Vec<KeyPair>,
     sigstore: Sigstore,
@@ -208,7 +207,7 @@ impl Forge {
         self.try_trust_of_file(edit).unwrap()
     }
 
-    /// Compiles trust from a `trusted_root.json` that `edit` has changed, perhaps to an invalid one.
+    /// Compiles trust from a `trusted_root.json` that `edit` has changed; an error if the changed file is invalid.
     pub fn try_trust_of_file(&self, edit: impl Fn(&mut Value)) -> Result<Trust, TrustError> {
         Trust::compile(&self.trust_spec_of_file(edit))
     }

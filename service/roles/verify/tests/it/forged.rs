@@ -1,5 +1,5 @@
-//! Forged signatures: each has one broken link, and everything else is correct. Each is refused with the right class
-//! and cause; the same signature without the change is accepted.
+//! Forged signatures: each has one broken link, and everything else is correct. Each forged signature is refused with
+//! the right class and cause; the same signature without the change is accepted.
 
 mod composed;
 pub mod table;
@@ -30,7 +30,7 @@ pub fn requirement(form: Form, root: &str) -> Requirement {
     }
 }
 
-/// The root that accepts a valid signature of this recipe.
+/// The trust root that accepts a valid signature of this recipe.
 pub fn root_of(recipe: &Recipe) -> &'static str {
     if recipe.is_keyless { "keyless" } else { "key" }
 }
@@ -39,7 +39,6 @@ pub fn judge(forge: &Forge, evidence: &[Evidence], requirement: &Requirement) ->
     verify(&subject(), evidence, requirement, &forge.trust(), now())
 }
 
-/// Asserts that `verdict` refuses with `class` because of `cause`.
 pub fn assert_refused(verdict: &Verdict, class: Class, cause: &str, what: &str) {
     let Outcome::Refused { class: found, cause: found_cause } = &verdict.outcome else {
         panic!("{what}: accepted, {:?}", verdict.signers);
@@ -49,8 +48,8 @@ pub fn assert_refused(verdict: &Verdict, class: Class, cause: &str, what: &str) 
     assert!(verdict.signers.is_empty(), "{what}: {:?}", verdict.signers);
 }
 
-/// Valid signatures of all formats are accepted. With a timestamp, they are accepted without the log's time too, and
-/// the times agree.
+/// Valid signatures of all formats are accepted. With a timestamp, they are accepted even without the log's time, and
+/// timestamp and log state the same time.
 #[test]
 fn good_pieces_of_every_form_are_accepted() {
     let forge = Forge::new();

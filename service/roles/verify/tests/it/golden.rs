@@ -6,14 +6,14 @@ use crate::fixtures::{Case, Fixtures, Form};
 
 /// cosign's exit code if an image has no signature.
 const NO_SIGNATURES: i32 = 10;
-/// Least number of cases in the table.
+/// Minimum number of cases in the table of fixtures, so that the test cannot become empty.
 const CASES_MIN: usize = 60;
 
 fn outcome(case: &Case, fixtures: &Fixtures, form: Form) -> Outcome {
     verify(&case.subject(), &case.evidence(), &case.requirement(), &case.trust(form), fixtures.now()).outcome
 }
 
-/// Our answers equal cosign's; the table explains each difference.
+/// The verifier's answers equal cosign's, except for differences that the table explains.
 #[test]
 fn cosign_and_we_agree_on_every_case() {
     let fixtures = Fixtures::read();
@@ -35,7 +35,8 @@ fn cosign_and_we_agree_on_every_case() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), fixtures.cases.len(), wrong.join("\n"));
 }
 
-/// A missing signature, one of another image, and an invalid one are distinguished as in cosign.
+/// The verifier distinguishes a missing signature, a signature of another image and an invalid signature, as cosign
+/// does.
 #[test]
 fn classes_follow_what_cosign_says() {
     let fixtures = Fixtures::read();
@@ -52,7 +53,7 @@ fn classes_follow_what_cosign_says() {
     }
 }
 
-/// Equal trust has equal fingerprints, and different trust has different ones.
+/// Equal trust has equal fingerprints, and different trust has different fingerprints.
 #[test]
 fn every_trust_has_its_own_fingerprint() {
     let fixtures = Fixtures::read();

@@ -1,5 +1,5 @@
-//! Tests with cosign's output (`fixtures/`), with forgeries of each link, and with random changes of both. Some tests
-//! compare the results with sigstore's own client.
+//! Tests of the verifier with cosign's signatures (`fixtures/`), with forgeries of each link of the proof, and with
+//! random changes of signatures. Some tests compare the verifier's results with those of sigstore's own client.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests fail as the tests do")]
 

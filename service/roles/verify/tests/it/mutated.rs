@@ -1,4 +1,5 @@
-//! Tests with some thousand random changes to cosign's signatures. `examples/mutate.rs` makes any number of changes.
+//! Tests with some thousand random changes to cosign's signatures. The fuzzer `examples/mutate.rs` makes any number of
+//! changes.
 
 use crate::fixtures::Fixtures;
 use crate::mutation::{compared, golden, run};
@@ -19,7 +20,8 @@ fn no_change_of_a_bound_fact_is_accepted() {
     assert!(tally.refused > TRIES / 2 && tally.harmless > TRIES / 100, "{tally:?}");
 }
 
-/// If a changed bundle is accepted here, sigstore's own client accepts it too, except for a list of known differences.
+/// If the verifier accepts a changed bundle, sigstore's own client accepts it too, except for a list of known
+/// differences.
 #[test]
 fn no_changed_bundle_is_accepted_by_us_alone() {
     let fixtures = Fixtures::read();

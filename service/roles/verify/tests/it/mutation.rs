@@ -1,4 +1,5 @@
-//! A fuzzer that changes cosign's signatures, and an oracle that decides which changes may be accepted.
+//! A fuzzer that changes cosign's signatures, and an oracle that decides which changed signatures the verifier may
+//! accept.
 //!
 //! A change is an *accepted forgery* if the verdict still counts a signer although a fact that the requirement binds is
 //! different. The bound facts are:
@@ -6,12 +7,12 @@
 //! - if a log is demanded, its entry (log, index, body, and the time if it was promised);
 //! - if a timestamp is demanded, its subject and time;
 //! - the image that a referrer names;
-//! - all facts about the signer in the verdict.
+//! - all facts that the verdict states about the signer.
 //!
-//! [`facts`] reads the facts, shares no code with the verifier, and compares decoded values. White space, the order of
-//! keys, a key hint and an unknown field are no facts. Proofs (signatures of logs and authorities, paths, chains) are
-//! no facts either: a changed proof of the same facts is valid. If a log's promise is removed and not needed, the
-//! verdict loses its time, and nothing else may change.
+//! The module [`facts`] reads the facts, shares no code with the verifier, and compares decoded values. White space,
+//! the order of keys, a key hint and an unknown field are no facts. Proofs (signatures of logs and authorities, paths,
+//! chains) are no facts either: a changed proof of the same facts is no forgery. If a log's promise is removed and was
+//! not needed, the verdict has no time any more, but nothing else in the verdict may change.
 
 // The path is written out, because the example includes this file by its path.
 #[path = "mutation/change.rs"]
@@ -29,7 +30,7 @@ use service_verify::{Evidence, Requirement, Signer, Subject, Trust, UnixTime, ve
 use crate::fixtures::{Fixtures, Form};
 use facts::Facts;
 
-/// Most changes of one signature in one try.
+/// Maximum number of changes of one signature in one try.
 const CHANGES_MAX: usize = 3;
 
 /// A signature by cosign that both cosign and this crate accept.
@@ -45,7 +46,6 @@ pub struct Golden {
     genuine: Vec<(Facts, Vec<Signer>)>,
 }
 
-/// The results of all tries.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub tries: u64,
@@ -110,7 +110,7 @@ pub fn run(golden: &[Golden], now: UnixTime, seed: u64, tries: u64) -> Tally {
 }
 
 impl Golden {
-    /// `None` if `changed` is refused, otherwise whether every fact is the same.
+    /// Whether every fact in `changed` is the same as before the change; `None` if the verifier refuses `changed`.
     fn judge(&self, changed: &Evidence, now: UnixTime) -> Option<bool> {
         let evidence = std::slice::from_ref(changed);
         let verdict = verify(&self.subject, evidence, &self.requirement, &self.trust, now);

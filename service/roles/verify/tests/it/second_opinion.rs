@@ -1,9 +1,9 @@
-//! Compares the verifier with sigstore's own client: for the same bundles and roots they agree, or a list explains the
-//! difference.
+//! Compares the verifier with sigstore's own client: for the same bundles and roots, verifier and client agree, or a
+//! list explains the difference.
 //!
 //! There are three sources of bundles: cosign's signatures (`fixtures/`), the forgeries of `forged/table.rs`, and the
-//! bundle variants of sigstore's conformance suite, made by this project's code. Random changes are in
-//! `mutation/compared.rs`.
+//! bundle variants of sigstore's conformance suite, made by this project's code. Tests with random changes of bundles
+//! are in `mutation/compared.rs`.
 
 mod shapes;
 
@@ -17,11 +17,11 @@ use crate::forge::{self, Forge};
 use crate::forged::table::forgeries;
 use crate::theirs::{Theirs, asked_alike};
 
-/// Least number of compared fixture bundles, so that the test cannot become empty.
+/// Minimum number of compared bundles of the fixtures, so that the test cannot become empty.
 const ASKED_MIN: usize = 81;
-/// Least number of fixture bundles that verifier and client must accept.
+/// Minimum number of bundles of the fixtures that verifier and client must accept.
 const ACCEPTED_MIN: usize = 33;
-/// Least number of compared forged bundles.
+/// Minimum number of forged bundles that are compared.
 const FORGED_MIN: usize = 374;
 
 /// Signatures by cosign that only the verifier accepts: text of the client's message, and the reason.
@@ -73,7 +73,7 @@ struct Said {
 }
 
 impl Said {
-    /// `None` if `piece` is not a bundle.
+    /// Asks verifier and client about `piece`; `None` if `piece` is not a bundle.
     fn of(question: &Question<'_>, piece: &Evidence) -> Option<Self> {
         let Question { subject, requirement, trust, root, now } = question;
         let (bundle, requirement) = asked_alike(piece, subject, requirement)?;
@@ -95,7 +95,7 @@ impl Said {
     }
 }
 
-/// The inputs of a comparison.
+/// The inputs of one comparison of verifier and client.
 struct Question<'a> {
     subject: &'a Subject,
     requirement: &'a Requirement,
@@ -104,14 +104,15 @@ struct Question<'a> {
     now: UnixTime,
 }
 
-/// Checks this machine's clock, which the client uses: a slow clock would cause a difference of its own.
+/// Checks that this machine's clock is not behind the test's time `now`: the client uses the machine's clock, so a slow
+/// clock would cause a difference.
 fn assert_clock(now: UnixTime) {
     let clock = i64::try_from(std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs()).unwrap();
     assert!(clock >= now.0, "the machine's clock is {} s before what is judged was signed", now.0 - clock);
 }
 
-/// The verifier accepts one of cosign's bundles exactly if the client does. Bundles without a time are judged unchanged
-/// and with a timestamp by this test, so that the exception for them hides no other difference.
+/// The verifier accepts one of cosign's bundles exactly if the client does. A bundle without a time is compared
+/// unchanged and with an added timestamp, so that the exception for bundles without a time hides no other difference.
 #[test]
 fn both_agree_on_what_cosign_signed() {
     let (fixtures, forge) = (Fixtures::read(), Forge::new());
@@ -156,7 +157,8 @@ fn stamped(forge: &Forge, piece: &Evidence, trust: &TrustSpec) -> (Evidence, Tru
 }
 
 /// The client refuses each forged bundle that the verifier refuses, unless a list says that the client does not check
-/// the property. Forgeries of the manifest around a bundle, or of statements against a rule, are not compared.
+/// the property. Forgeries of the manifest around a bundle, or of the fields that a policy rule checks, are not
+/// compared.
 #[test]
 fn both_refuse_each_forged_bundle() {
     let forge = Forge::new();

@@ -1,9 +1,9 @@
 //! Sigstore's own Rust client (`sigstore-verify`), to which the verifier is compared.
 //!
-//! This module calls the client with the same root, the same `trusted_root.json` and the same demands. The client knows
-//! no manifests, annotations, predicate types and name patterns. So [`asked_alike`] removes demands that do not concern
-//! the bundle, and [`Theirs`] compares names in the client's result with the rule's patterns. The client shares only
-//! those patterns and common libraries with the verifier: webpki, aws-lc-rs, x509-cert.
+//! This module calls the client with the root, the `trusted_root.json` and the demands that the verifier gets. The
+//! client knows no manifests, annotations, predicate types or name patterns. So [`asked_alike`] removes demands that do
+//! not concern the bundle, and [`Theirs`] compares names in the client's result with the rule's patterns. The client
+//! shares only those patterns and common libraries with the verifier: webpki, aws-lc-rs, x509-cert.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

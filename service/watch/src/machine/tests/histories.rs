@@ -1,5 +1,6 @@
-//! Random histories. A model of the server writes; its stream delivers, repeats, loses, breaks and expires; lists come
-//! early, late or stale. The view must end equal to the server's state, and all events must be consistent.
+//! Tests with random histories. A model of the server writes objects. The server's stream delivers, repeats and loses
+//! events, breaks and expires; lists come early, late or stale. At the end, the view must equal the server's state, and
+//! all events must be consistent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +25,7 @@ enum Step {
     /// Answer 410: the server forgets all versions before now.
     Expire,
     SideBegin,
-    /// A list beside the watch shows the state this many versions ago, but none older than its request.
+    /// A list beside the watch shows the state this many versions ago, but no state older than the list's request.
     SideList(u64),
     SideSettle,
     /// After the next 410, the first list comes from a lagging replica.
@@ -132,8 +133,8 @@ impl World {
         }
     }
 
-    /// Checks that a consumer can apply the events: absent objects are added, present ones get newer versions, and
-    /// deleted ones were really deleted. A deleted uid never returns.
+    /// Checks that a consumer can apply the events: absent objects are added, present objects get newer versions, and
+    /// deleted objects were really deleted. A deleted uid never returns.
     fn consume(&mut self, events: &[Event]) {
         for event in events {
             let name = event.object.key.name.to_string();
@@ -249,7 +250,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     /// After any history with faults, a safety list and the rest of the stream make the view equal to the server's
-    /// state. The events add up to the same view.
+    /// state. All events together give the same view.
     #[test]
     fn the_view_ends_true(steps in prop::collection::vec(step(), 0..60)) {
         let mut world = World::new();

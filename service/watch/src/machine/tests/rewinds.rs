@@ -1,5 +1,5 @@
-//! Tests of a server that is reset to an older state, as by a restore from a backup. The watch tells it from a lagging
-//! server and follows it.
+//! Tests of a server that is reset to an older state, as by a restore from a backup. The watch distinguishes such a
+//! server from a lagging server, and adopts its state.
 
 use super::rewind::{LISTS_MIN, PATIENCE};
 use super::*;

@@ -8,7 +8,7 @@ fn pattern(text: &str) -> Pattern {
     Pattern::new(text).unwrap()
 }
 
-/// The pattern that applies to `image`: the most specific one; of equally specific ones the later.
+/// The pattern that applies to `image`: the most specific pattern, or the last of several equally specific patterns.
 fn best<'a>(patterns: &[&'a str], image: &str) -> Option<&'a str> {
     let matching = patterns.iter().copied().filter(|text| pattern(text).matches(image));
     matching.max_by(|left, right| pattern(left).compare(&pattern(right), image))
@@ -110,7 +110,7 @@ fn a_host_that_is_written_is_no_part_of_a_path() {
     }
 }
 
-/// A simple matcher, whose time is exponential in the number of stars.
+/// A simple glob matcher for comparison, whose time is exponential in the number of stars.
 fn matches_plainly(glob: &[u8], text: &[u8]) -> bool {
     match (glob.first(), text.first()) {
         (None, None) => true,
@@ -121,7 +121,7 @@ fn matches_plainly(glob: &[u8], text: &[u8]) -> bool {
 }
 
 proptest! {
-    /// The matcher agrees with the simple matcher.
+    /// The glob matcher of policies agrees with the simple matcher of this test.
     #[test]
     fn the_matcher_is_right(glob in "[ab*?]{0,8}", text in "[ab]{0,8}") {
         prop_assert_eq!(matches(glob.as_bytes(), text.as_bytes()), matches_plainly(glob.as_bytes(), text.as_bytes()));
@@ -135,7 +135,7 @@ proptest! {
         }
     }
 
-    /// If `ties_with` finds no tie of two patterns, they do not tie for any image with as many components.
+    /// If `ties_with` is false for two patterns, one of them is more specific for each image with as many components.
     #[test]
     fn what_does_not_tie_is_decided(left in "[ab*]{1,3}/[ab*]{1,3}", right in "[ab*]{1,3}/[ab*]{1,3}", image in "[ab]{1,4}/[ab]{1,4}") {
         let (left, right) = (pattern(&left), pattern(&right));

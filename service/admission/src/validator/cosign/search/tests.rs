@@ -79,7 +79,6 @@ impl Pieces for Script {
     }
 }
 
-/// A validator with `bytes` of memory for signatures.
 fn validator(bytes: usize) -> Arc<dyn Validator> {
     let config = json!({
         "validators": [{"name": "default", "type": "cosign", "trustRoots": [{"name": "default", "key": KEY}]}],
@@ -91,7 +90,7 @@ fn validator(bytes: usize) -> Arc<dyn Validator> {
     Arc::clone(validators.of_rule(0).unwrap())
 }
 
-/// The failure class of the image in `repository`, and the time until the failure.
+/// Validates the image in `repository`; returns the failure class and the time until the failure.
 async fn class_and_time(validator: &Arc<dyn Validator>, repository: &str) -> (Class, Duration) {
     let begun = Instant::now();
     let question = Question {
@@ -105,7 +104,7 @@ async fn class_and_time(validator: &Arc<dyn Validator>, repository: &str) -> (Cl
     (failure.class, begun.elapsed())
 }
 
-/// Four Pods have sixteen images with 24 bundles of 8 MiB each, and the memory holds one bundle at a time. Another
+/// While four Pods with sixteen images of 24 bundles of 8 MiB each wait for memory that holds one bundle, another
 /// tenant's image gets its verdict without delay.
 #[tokio::test(start_paused = true)]
 async fn evidence_is_waited_for_by_the_image_that_has_it() {
@@ -124,8 +123,8 @@ async fn evidence_is_waited_for_by_the_image_that_has_it() {
     assert!(failed.iter().all(|(class, _)| class.is_own_limit()), "{failed:?}");
 }
 
-/// Every kind of too much evidence gives the same class, which no policy admits, although the registry has answered
-/// everything.
+/// If an image has too much evidence of any kind, no policy admits its failure class, even if the registry answers
+/// every request.
 #[tokio::test(start_paused = true)]
 async fn more_than_one_review_may_look_at_is_a_class_of_its_own() {
     for (repository, share) in [

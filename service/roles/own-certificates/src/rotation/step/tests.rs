@@ -1,4 +1,4 @@
-//! Tests of whole rotations in virtual time: the API servers always trust the certificate of every replica.
+//! Tests in virtual time that the API servers trust the certificate of every replica during whole rotations.
 
 use std::collections::VecDeque;
 use std::time::UNIX_EPOCH;
@@ -23,7 +23,7 @@ fn start() -> SystemTime {
     UNIX_EPOCH + Duration::from_hours(500_000)
 }
 
-/// Secret and webhook configurations, with the steps so far.
+/// A model of the Secret and the webhook configurations, with the steps taken so far.
 struct World {
     place: Installation,
     held: StoredCertificates,
@@ -114,8 +114,8 @@ fn a_replica_that_never_read_the_secret_again_is_trusted_until_its_certificate_e
     assert!(seen.len() > 10);
 }
 
-/// If an authority of unknown origin is trusted, replicas may use its certificates. Our authority is first added, and
-/// that one stays trusted.
+/// If the webhook configurations trust an authority of unknown origin, replicas may use its certificates. So this
+/// program's authority is added, and the unknown authority stays trusted for a while.
 #[test]
 fn who_was_trusted_before_is_not_cut_off() {
     let before = make::authority(start(), start() + Duration::from_secs(1000)).unwrap();
@@ -172,8 +172,8 @@ fn it_goes_on_after_a_long_sleep_and_with_other_settings() {
     assert_eq!(world.steps.last(), Some(&Step::Renew), "it was made for a longer life");
 }
 
-/// After long-lived certificates, short-lived ones are made. The longest trust of one authority does not prolong that
-/// of others.
+/// If the configured lifetimes are shortened, each authority is trusted for its own time: a long-lived authority does
+/// not prolong the trust in others.
 #[test]
 fn each_authority_is_trusted_for_its_own_time_and_the_newest_never_goes_first() {
     let mut world = World::new(place(2100, 700, 10), Vec::new());

@@ -1,4 +1,5 @@
-//! Tests that written content is parsed again, and that invalid content does no harm.
+//! Tests that the content written to the Secret is parsed to the same content, and that invalid content counts as
+//! absent.
 
 use super::*;
 use crate::rotation::make;

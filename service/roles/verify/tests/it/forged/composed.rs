@@ -11,7 +11,7 @@ use service_verify::{
 use super::{assert_refused, judge, requirement, root_of};
 use crate::forge::{Forge, Form, LogRecipe, NOW, Promise, Recipe, StampRecipe, stamp, subject};
 
-/// A change of one signature by content of another: its name, the change, and the class of the refusal.
+/// A change that puts content of one signature into another: its name, the change, and the class of the refusal.
 type Swap = (&'static str, fn(&mut Signature, &Signature), Class);
 
 /// A signature of the image and a signature of another image, both valid.
@@ -119,7 +119,7 @@ fn cut(piece: &Evidence, length: usize) -> (Evidence, usize) {
     (piece, full)
 }
 
-/// Every truncated signature is refused, and none causes a panic.
+/// A signature that is truncated at any length is refused without a panic.
 #[test]
 fn a_truncated_piece_is_refused_wherever_it_ends() {
     let forge = Forge::new();
@@ -146,7 +146,7 @@ fn a_truncated_piece_is_refused_wherever_it_ends() {
     }
 }
 
-/// A signature that names another repository counts only if the repository is ignored.
+/// A signature that names another repository counts only if the requirement ignores repositories.
 #[test]
 fn a_signature_is_not_replayed_from_another_repository() {
     let forge = Forge::new();
@@ -163,7 +163,7 @@ fn a_signature_is_not_replayed_from_another_repository() {
     assert!(judge(&forge, &[forge.make(&recipe)], &requirement).is_verified());
 }
 
-/// Without a promise, only a proof gives an entry's index; the index that a bundle states is not reported.
+/// Without a log's promise, only a proof gives an entry's index; the index that a bundle states is not reported.
 #[test]
 fn an_index_that_nobody_proves_is_not_reported() {
     let forge = Forge::new();
@@ -175,7 +175,7 @@ fn an_index_that_nobody_proves_is_not_reported() {
     assert_eq!((signer.log_index, signer.time), (Some(1), None));
 }
 
-/// A signer of an image attests nothing about the image, and the author of an attestation does not sign the image.
+/// A signature of an image does not count as an attestation about it, nor an attestation as a signature.
 #[test]
 fn a_signature_is_no_attestation_nor_the_other_way() {
     let forge = Forge::new();
@@ -213,7 +213,8 @@ fn an_authority_is_believed_while_its_file_says_so() {
     }
 }
 
-/// An existing timestamp is checked even if a log's promise is enough: its time must lie in the certificate's validity.
+/// An existing timestamp is checked even if the log's promise alone would be enough: the timestamp's time must lie in
+/// the certificate's validity.
 #[test]
 fn a_timestamp_beside_a_promise_is_checked() {
     let forge = Forge::new();
@@ -233,7 +234,7 @@ fn a_timestamp_beside_a_promise_is_checked() {
     }
 }
 
-/// Rekor 2 states no time: its key must be trusted at the time of the timestamp, or now if there is none.
+/// Rekor 2 states no time: its key must be trusted at the time of the timestamp, or now if there is no timestamp.
 #[test]
 fn a_log_without_a_promise_is_believed_while_its_file_says_so() {
     let forge = Forge::new();
@@ -299,8 +300,8 @@ fn a_checkpoint_hints_at_its_key() {
     assert_refused(&verdict, Class::Invalid, "checkpoint is not signed by the log", "hint");
 }
 
-/// Witnesses may sign a checkpoint in addition to the log. A line that is no signature makes the note invalid (C2SP
-/// signed-note).
+/// Witnesses may sign a checkpoint in addition to the log. A line that is no signature makes the whole checkpoint
+/// invalid (C2SP signed-note).
 #[test]
 fn a_checkpoint_is_read_as_a_whole() {
     let forge = Forge::new();
@@ -411,7 +412,7 @@ fn one_signer_counts_once_and_who_is_required_must_be_there() {
     assert_is(&outcome(&[&first], &nobody), Class::Misconfigured, "threshold of 0");
 }
 
-/// Invalid objects beside a valid signature do not hide it, up to the limit.
+/// An image with a valid signature and invalid objects is verified, if the number of objects stays within the limit.
 #[test]
 fn bad_pieces_beside_a_good_one_are_reported_and_do_no_harm() {
     let forge = Forge::new();

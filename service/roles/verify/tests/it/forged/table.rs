@@ -35,10 +35,11 @@ enum For {
     TwiceDated,
 }
 
-/// Name, kinds of signatures, the one change, class, and text that the cause contains.
+/// A forgery: its name, the kinds of signatures to which it applies, the one change, the expected class, and a text in
+/// the expected cause.
 type Forgery = (&'static str, For, fn(&mut Recipe), Class, &'static str);
 
-/// An unknown attribute type, which sorts after that of timestamps.
+/// The object identifier of an unknown attribute, which sorts after that of timestamps.
 const OTHER: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.16.1.4.1");
 
 fn log(recipe: &mut Recipe) -> &mut LogRecipe {
@@ -284,7 +285,7 @@ const FORGERIES: &[Forgery] = &[
     ("nothing", For::All, |r| r.bytes_edit = Vec::clear, Invalid, ""),
 ];
 
-/// The variants of signatures to which a forgery applies: format, keyless, stamped, logged.
+/// The variants of signatures of a kind: format, and whether keyless, with a timestamp, and with a log entry.
 fn pieces(kind: For) -> Vec<(Form, bool, bool, bool)> {
     let mut found = Vec::new();
     for form in [Form::Signature, Form::Attestation, Form::Bundle, Form::BundleAttestation] {
@@ -316,7 +317,6 @@ fn pieces(kind: For) -> Vec<(Form, bool, bool, bool)> {
 /// A forgery and its valid original.
 pub struct Forged {
     pub name: &'static str,
-    /// The name of the forgery and the kind of signature.
     pub what: String,
     /// The signature before its one change.
     pub good: Recipe,

@@ -1,4 +1,4 @@
-//! Random changes of bytes and of JSON, also inside base64 that is inside JSON.
+//! Random changes of signatures: of bytes and of JSON, also inside base64 that is inside JSON.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,10 +7,10 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Map, Value};
 use service_verify::{Companions, Digest, Evidence};
 
-/// Most levels of nested base64 and JSON that are decoded.
+/// Maximum number of levels of nested base64 and JSON that are decoded.
 const DEPTH_MAX: usize = 4;
 
-/// Makes one change in `piece`; sometimes takes a value from `other`.
+/// Makes one random change in `piece`; some changes take a value from `other`.
 pub fn change(piece: &mut Evidence, other: &Evidence, random: &mut ChaCha8Rng) {
     match piece {
         Evidence::Signature(piece) => {
@@ -127,7 +127,7 @@ fn pem(bytes: &[u8]) -> Option<Vec<u8>> {
     STANDARD.decode(block.replace('\n', "")).ok()
 }
 
-/// Chooses a node at random and changes it.
+/// Chooses a node of the JSON at random and changes it.
 fn node(value: &mut Value, donor: Option<&Value>, random: &mut ChaCha8Rng, depth: usize) {
     let stays = random.random_range(0..6) == 0;
     match value {
@@ -188,7 +188,6 @@ fn object(map: &mut Map<String, Value>, key: &str, donor: Option<&Value>, random
     }
 }
 
-/// Changes single bytes.
 fn raw(bytes: &mut Vec<u8>, random: &mut ChaCha8Rng) {
     if bytes.is_empty() {
         bytes.push(random.random());

@@ -1,8 +1,9 @@
 //! Compares the verifier with sigstore's own client: if the verifier accepts a changed bundle, the client must accept
 //! it too.
 //!
-//! This module owns the bundles that both can read, the comparison, and the list of known differences. Bundles that
-//! only the client accepts are counted and are no error; `second_opinion.rs` names the reasons.
+//! This module owns the choice of bundles that verifier and client can read, the comparison, and the list of known
+//! differences. Bundles that only the client accepts are counted and are no error; the tests in `second_opinion.rs`
+//! name the reasons.
 
 use std::collections::BTreeMap;
 
@@ -68,14 +69,14 @@ pub struct Readable {
     theirs: Theirs,
 }
 
-/// The results of all tries.
+/// The results of all tries of the fuzzer.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub tries: u64,
     pub both: u64,
     pub neither: u64,
     pub only_theirs: u64,
-    /// Number of bundles that only the verifier accepts, by known reason.
+    /// Number of changed bundles that only the verifier accepts, by known reason.
     pub excepted: BTreeMap<&'static str, u64>,
     /// Bundles that only the verifier accepts without a known reason: seed, change and the client's message.
     pub only_ours: Vec<String>,
@@ -101,7 +102,8 @@ pub fn readable(fixtures: &Fixtures, golden: Vec<Golden>) -> Vec<Readable> {
     found
 }
 
-/// `json` unchanged (version 0.3), and in earlier versions, which had a chain instead of one certificate.
+/// The bundle `json` unchanged (version 0.3), and converted to earlier versions, which had a chain instead of one
+/// certificate.
 fn forms(json: &[u8]) -> Vec<Vec<u8>> {
     let older = |version: &str| {
         let mut bundle: Value = serde_json::from_slice(json).ok()?;
@@ -150,7 +152,7 @@ pub fn run(readable: &[Readable], now: UnixTime, seed: u64, tries: u64) -> Tally
 }
 
 impl Readable {
-    /// The results of the verifier and of the client for `json` instead of the bundle.
+    /// The results of the verifier and of the client for the changed bundle `json`.
     fn judge(&self, json: &[u8], now: UnixTime) -> (bool, Result<(), String>) {
         let changed = [Evidence::Bundle(Bundle { json: json.to_vec(), ..self.bundle.clone() })];
         let golden = &self.golden;

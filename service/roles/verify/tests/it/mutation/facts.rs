@@ -12,7 +12,6 @@ pub struct Facts {
     signature: Vec<u8>,
     certificate: Option<Vec<u8>>,
     entry: Option<Entry>,
-    /// The content of all timestamps.
     stamped: Vec<Vec<u8>>,
     refers_to: Option<Digest>,
 }
@@ -60,8 +59,8 @@ impl Facts {
         Some(facts)
     }
 
-    /// Whether all facts equal those of `genuine`. Of several timestamps, one that is equal is enough. The promise of a
-    /// log may be missing.
+    /// Whether all facts equal those of `genuine`. Of several timestamps, one equal timestamp is enough. The promise of
+    /// a log may be missing.
     pub fn are_as(&self, genuine: &Self) -> bool {
         let is_undated = self.is_undated_beside(genuine);
         let without = |facts: &Self| {
@@ -156,7 +155,7 @@ fn number(value: &Value) -> String {
     }
 }
 
-/// Decodes base64 as tolerantly as possible.
+/// Decodes base64 and accepts as many variants as possible.
 fn bytes(value: &Value) -> Option<Vec<u8>> {
     let config = NO_PAD.with_decode_allow_trailing_bits(true);
     let lenient = GeneralPurpose::new(&base64::alphabet::STANDARD, config);

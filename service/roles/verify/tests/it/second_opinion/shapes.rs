@@ -1,5 +1,5 @@
-//! Bundle variants of sigstore's conformance suite, and others that programs read differently, each with the results of
-//! verifier and client.
+//! Bundle variants of sigstore's conformance suite, and other variants that programs read differently, each with the
+//! expected results of verifier and client.
 
 use serde_json::{Value, json};
 use service_verify::{Bundle, Evidence, TrustSpec};
@@ -9,7 +9,6 @@ use crate::fixtures::{self, Fixtures};
 use crate::forge::{self, Forge, Form, Promise, Recipe, StampRecipe, b64, stamp};
 use crate::forged::{requirement, root_of};
 
-/// Which programs accept a variant.
 #[derive(Debug, PartialEq)]
 enum Accept {
     Both,
@@ -21,7 +20,8 @@ enum Accept {
 }
 use Accept::{Both, Neither, Ours, Theirs};
 
-/// Name, whether keyless, changes of the bundle and of the trusted root, and the programs that accept it.
+/// A variant: its name, whether it is keyless, the changes of the bundle and of the trusted root, and the programs that
+/// accept it.
 type Shape = (&'static str, bool, fn(&mut Recipe), fn(&mut Value), Accept);
 
 #[rustfmt::skip]
@@ -205,8 +205,8 @@ fn both_say_of_each_shape_what_is_written() {
     }
 }
 
-/// Verifier and client use Rekor 2's index beside the proof; the index in the proof must be ignored (rekor-tiles,
-/// `CLIENTS.md`).
+/// Verifier and client use the index that an entry of Rekor 2 states beside the proof; they must ignore the index
+/// inside the proof (rekor-tiles, `CLIENTS.md`).
 #[test]
 fn both_read_the_index_of_rekor_2_beside_the_proof() {
     let fixtures = Fixtures::read();
