@@ -1,7 +1,7 @@
 //! Watches over a WebSocket, for clients that try a WebSocket first, such as fabric8 and the Java Operator SDK.
 //!
 //! Owns the handshake and the frames, as kube-apiserver has them from `golang.org/x/net/websocket`. Each event of the
-//! watch becomes one text frame; this module must not know the content of events. WebSockets exist only on HTTP/1.1.
+//! watch becomes one text frame; this module must not know the content of events. WebSocket connections exist only on HTTP/1.1.
 
 mod handshake;
 mod pump;

@@ -38,7 +38,7 @@ pub(crate) fn make(folder: &Path, scenario: &str) -> io::Result<Option<Change>> 
     if has_target(targets, "test") {
         part.push_str(MAKE_SUITE);
     }
-    part.push_str(&format!("\n{END}\n"));
+    part.extend(["\n", END, "\n"]);
     Ok(change(MAKEFILE, old.as_deref(), with_part(targets, &part)))
 }
 

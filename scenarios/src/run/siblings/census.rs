@@ -4,10 +4,10 @@
 //! cases:
 //!
 //! - More children exist at once than the parent wants, all created since the parent's present version. For a moment
-//! after a change of the parent, twice as many are allowed, because some may have been created for the previous
-//! version.
+//!   after a change of the parent, twice as many are allowed, because some may have been created for the previous
+//!   version.
 //! - More children, of any version, exist than the parent ever wanted, for longer than [`REPLACED_MS`] after one was
-//! created.
+//!   created.
 //!
 //! Both cases are checked a moment after the child was created, when the parent's version has arrived as well. Memory:
 //! an entry for each existing child and each existing parent. Children without an owner are in [`Orphans`].

@@ -7,11 +7,11 @@
 //!
 //! 1. A certificate is replaced by one of the same authority when a third of its lifetime is left.
 //! 2. When a third of the authority's lifetime is left, the next authority is made. The next authority is trusted too,
-//! but signs nothing yet.
+//!    but signs nothing yet.
 //! 3. After every configuration trusts the next authority and `settle` has passed, it signs the certificate, and the
 //!    key of the old authority is deleted.
 //! 4. The old authority stays trusted until the last certificate that it signed has expired: a replica that has not
-//! read the Secret may still use that certificate.
+//!    read the Secret may still use that certificate.
 
 mod bundle;
 mod keeper;
