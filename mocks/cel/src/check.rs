@@ -27,6 +27,8 @@ const ISSUES_MAX: usize = 10;
 pub(super) enum Names<'d> {
     /// The objects of an admission review.
     Review,
+    /// The same, and what an admission policy has besides.
+    Policy,
     /// `self` and `oldSelf`, which may be declared to be optional.
     Value { decl: &'d Arc<Decl>, optional_old: bool },
 }
@@ -58,8 +60,13 @@ const ELSEWHERE: &[&str] = &["image", "isImage", "jsonpatch"];
 
 /// The type of an expression, or what is wrong with it.
 pub(super) fn check(root: &Node, names: &Names<'_>) -> Result<Checked, Refused> {
+    let review = || vec![("object", Type::Dyn), ("oldObject", Type::Dyn), ("request", Type::Struct(REQUEST))];
     let scope = match names {
-        Names::Review => vec![("object", Type::Dyn), ("oldObject", Type::Dyn), ("request", Type::Struct(REQUEST))],
+        Names::Review => review(),
+        Names::Policy => {
+            let more = ["params", "namespaceObject", "variables"].map(|name| (name, Type::Dyn));
+            review().into_iter().chain(more).collect()
+        }
         Names::Value { decl, optional_old } => {
             let found = Type::of(decl);
             let old = if *optional_old { Type::optional(found.clone()) } else { found.clone() };
@@ -67,7 +74,7 @@ pub(super) fn check(root: &Node, names: &Names<'_>) -> Result<Checked, Refused> 
         }
     };
     let given = scope.len();
-    let is_review = matches!(names, Names::Review);
+    let is_review = matches!(names, Names::Review | Names::Policy);
     let mut checker = Checker {
         scope,
         given,

@@ -107,7 +107,86 @@ pub struct Input<'a> {
     pub request: &'a Value,
 }
 
+/// What the expressions of an admission policy may look at besides that.
+#[derive(Debug, Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// `params`; `null` where the policy has none.
+    pub params: &'a Value,
+    /// `namespaceObject`; `null` for objects of the whole cluster.
+    pub namespace: &'a Value,
+}
+
+/// One evaluation of the expressions of a policy: they share `variables`.
+#[derive(Debug)]
+pub struct Evaluation<'a> {
+    scope: Vec<(&'a str, Val<'a>)>,
+    variables: Vec<(&'a str, Val<'a>)>,
+}
+
+impl<'a> Evaluation<'a> {
+    /// Begins with no variables.
+    pub fn new(input: &Input<'a>, around: &Surroundings<'a>) -> Self {
+        let scope = vec![
+            ("object", Val::of(input.object)),
+            ("oldObject", Val::of(input.old_object)),
+            ("request", Val::of(input.request)),
+            ("params", Val::of(around.params)),
+            ("namespaceObject", Val::of(around.namespace)),
+        ];
+        Self { scope, variables: Vec::new() }
+    }
+
+    /// Adds a variable. One that has no value is missing where it is used.
+    pub fn define(&mut self, name: &'a str, program: &'a Program, budget: &mut u64) {
+        if let Ok(value) = self.answer(program, budget) {
+            self.variables.push((name, value));
+            self.variables.sort_by_key(|(name, _)| *name);
+        }
+    }
+
+    /// Whether an expression holds.
+    pub fn holds(&self, program: &'a Program, budget: &mut u64) -> Result<bool, Unanswered> {
+        let why = match self.answer(program, budget) {
+            Ok(Val::Bool(answer)) => return Ok(answer),
+            Ok(_) => Why::NotBool,
+            Err(failed) => Why::Failed(failed),
+        };
+        Err(Unanswered { expression: program.source.clone(), why })
+    }
+
+    /// The text that an expression makes; `None` for `null`.
+    pub fn text(&self, program: &'a Program, budget: &mut u64) -> Result<Option<String>, Failed> {
+        match self.answer(program, budget)? {
+            Val::Text(text) => Ok(Some(text.to_string())),
+            Val::Null => Ok(None),
+            _ => Err(Failed::Overload),
+        }
+    }
+
+    fn answer(&self, program: &'a Program, budget: &mut u64) -> Result<Val<'a>, Failed> {
+        let variables = self.variables.iter().map(|(name, value)| (Val::lent(name), value.clone())).collect();
+        let mut scope = self.scope.clone();
+        scope.push(("variables", Val::Map(value::Map::Own(std::rc::Rc::new(variables)))));
+        eval::run(&program.root, &program.patterns, scope, budget)
+    }
+}
+
 impl Program {
+    /// The text that was compiled.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Compiles an expression of an admission policy; `None` wants any type.
+    pub fn compile_in_policy(source: &str, wanted: Option<Wanted>) -> Result<Self, Refused> {
+        let (program, answer) = Self::made(source, &Names::Policy)?;
+        match wanted {
+            Some(Wanted::Truth) if !matches!(answer, Type::Bool | Type::Dyn) => Err(Refused::Condition),
+            Some(Wanted::Text) if !matches!(answer, Type::Text | Type::Dyn | Type::Null) => Err(Refused::Text),
+            _ => Ok(program),
+        }
+    }
+
     /// Compiles a condition; the text of the error is the detail of a cause, in the real server's form.
     pub fn compile(source: &str) -> Result<Self, Refused> {
         let (program, answer) = Self::made(source, &Names::Review)?;

@@ -6,6 +6,7 @@
 mod form;
 mod matching;
 mod plugins;
+mod policies;
 mod review;
 
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use serde_json::Value;
 
 use super::call::Call;
 use super::reach::Nowhere;
-use super::webhooks::{FailurePolicy, Hook, Hooks, Opinion, client, judge};
+use super::webhooks::{FailurePolicy, Hook, Hooks, Opinion, Policies, client, judge};
 use form::{Form, Seen};
 
 /// So much of an answer that is no verdict is shown.
@@ -65,27 +66,30 @@ pub(crate) struct Admitted {
 
 /// Who is asked about one request, as it was configured when the request came.
 #[derive(Debug)]
-pub(crate) struct Chain(Option<Arc<Hooks>>);
+pub(crate) struct Chain(Option<Arc<Hooks>>, Option<Arc<Policies>>);
 
 impl Chain {
     pub fn of(call: &Call) -> Self {
-        let hooks = hooks(call);
-        Self(hooks.see(call).then_some(hooks))
+        let (hooks, policies) = (hooks(call), policies::configured(call));
+        let sees = hooks.see(call);
+        Self(sees.then_some(hooks), policies)
     }
 
     /// Nobody is.
     pub fn is_empty(&self) -> bool {
-        self.0.is_none()
+        self.0.is_none() && self.1.is_none()
     }
 
     /// Whether a webhook may change `object`.
     pub fn changes(&self, attempt: &Attempt<'_>, object: &Value) -> bool {
-        self.0.as_ref().is_some_and(|hooks| hooks.mutating.iter().any(|hook| hook.form(attempt, object).is_some()))
+        self.0
+            .as_ref()
+            .is_some_and(|hooks| hooks.mutating.iter().any(|hook| hook.matches.form(attempt, object).is_some()))
     }
 
     /// Whether anybody could refuse the request at its end.
     pub fn validates(&self) -> bool {
-        self.0.as_ref().is_some_and(|hooks| !hooks.validating.is_empty())
+        self.1.is_some() || self.0.as_ref().is_some_and(|hooks| !hooks.validating.is_empty())
     }
 
     /// Lets the plugins and then the mutating hooks change `object`.
@@ -98,14 +102,16 @@ impl Chain {
         }
     }
 
-    /// Lets the validating hooks refuse `object`; answers their warnings.
+    /// Lets the policies and then the validating hooks refuse `object`; answers their warnings.
     pub async fn validate(&self, attempt: &Attempt<'_>, object: &Value) -> Result<Vec<String>, Failure> {
-        match &self.0 {
-            Some(hooks) if !hooks.validating.is_empty() => {
-                Box::pin(ask_validating(attempt, &hooks.validating, object)).await
-            }
-            _ => Ok(Vec::new()),
+        let mut warnings = match &self.1 {
+            Some(policies) => Box::pin(policies::ask(attempt, policies, object)).await?,
+            None => Vec::new(),
+        };
+        if let Some(hooks) = self.0.as_ref().filter(|hooks| !hooks.validating.is_empty()) {
+            warnings.extend(Box::pin(ask_validating(attempt, &hooks.validating, object)).await?);
         }
+        Ok(warnings)
     }
 }
 
@@ -213,7 +219,7 @@ async fn matching<'a>(
 
 /// What a hook is to be shown, if it is to be called. Dry runs are no exception: a hook with side effects cannot be configured.
 async fn seen_by<'a>(attempt: &Attempt<'a>, hook: &Hook, object: &'a Value) -> Result<Option<Seen<'a>>, Failure> {
-    let Some(form) = hook.form(attempt, object) else { return Ok(None) };
+    let Some(form) = hook.matches.form(attempt, object) else { return Ok(None) };
     let seen = Seen::new(attempt, object, form).await?;
     if !meets_conditions(attempt, hook, &seen).await? {
         return Ok(None);

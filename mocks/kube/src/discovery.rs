@@ -8,14 +8,14 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::StatusCode;
+use mock_objects::builtin;
 use mock_objects::catalogue::{Catalogue, Resource, Served, version_priority};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::answer::Answer;
 
-const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-/// The order in which custom resources name them.
+/// In the order in which custom resources name them.
 const VERBS_OF_CUSTOM: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 const AGGREGATED: &[(&str, &str)] = &[
     ("v2", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"),
@@ -127,7 +127,7 @@ fn resource_list(group: &str, version: &str, catalogue: &Catalogue) -> Option<Va
         if !resource.categories.is_empty() {
             entry["categories"] = texts(&resource.categories);
         }
-        if !resource.virtual_only {
+        if resource.allows("watch") {
             entry["storageVersionHash"] = Value::from(storage_version_hash(resource));
         }
         resources.push(entry);
@@ -153,11 +153,7 @@ fn resource_list(group: &str, version: &str, catalogue: &Catalogue) -> Option<Va
 }
 
 fn verbs(resource: &Resource) -> &'static [&'static str] {
-    match (resource.virtual_only, resource.custom) {
-        (true, _) => &["create"],
-        (false, true) => VERBS_OF_CUSTOM,
-        (false, false) => VERBS,
-    }
+    resource.published.map_or(VERBS_OF_CUSTOM, |published| &published.verbs)
 }
 
 fn aggregated(core: bool, form: &str, catalogue: &Catalogue) -> Value {
@@ -218,17 +214,17 @@ fn aggregated_resource(resource: &Resource, served: &Served) -> Value {
 type Subresource = (&'static str, String, (&'static str, &'static str), &'static [&'static str]);
 
 fn subresources(resource: &Resource, served: &Served) -> Vec<Subresource> {
-    let mut all: Vec<Subresource> = Vec::new();
-    if served.status {
-        all.push(("status", resource.kind.to_string(), ("", ""), &["get", "patch", "update"]));
-    }
-    if served.scale.is_some() {
-        all.push(("scale", "Scale".to_owned(), ("autoscaling", "v1"), &["get", "patch", "update"]));
-    }
-    all.extend(
-        resource.rules.subresources.iter().map(|one| (one.name, one.kind.to_owned(), one.group_version, one.verbs)),
-    );
-    all
+    let of_custom = || {
+        let parts: &[&str] = &["get", "patch", "update"];
+        let status = served.status.then(|| ("status", resource.kind.to_string(), ("", ""), parts));
+        let scale = served.scale.is_some().then(|| ("scale", "Scale".to_owned(), ("autoscaling", "v1"), parts));
+        status.into_iter().chain(scale).collect()
+    };
+    let published = |one: &'static builtin::Subresource| {
+        let of = one.api_version.rsplit_once('/').unwrap_or(("", one.api_version));
+        (one.name, one.kind.to_owned(), of, one.verbs.as_slice())
+    };
+    resource.published.map_or_else(of_custom, |of| of.subresources.iter().map(published).collect())
 }
 
 fn of_version<'a>(

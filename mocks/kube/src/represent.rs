@@ -143,7 +143,7 @@ impl Renderer {
         let (api_version, kind) = self.type_of_one();
         let mut object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
         if self.shape == Shape::Object {
-            object::unset(&mut object, &self.resource);
+            object::fill_shown(&mut object, self.resource.type_in(api_version));
         }
         object
     }

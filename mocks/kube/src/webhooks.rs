@@ -5,6 +5,7 @@
 pub(crate) mod client;
 mod conditions;
 mod hook;
+mod policy;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,14 +15,17 @@ use parking_lot::Mutex;
 pub(crate) use client::{Client, Target};
 pub(crate) use conditions::{FailurePolicy, Opinion, judge};
 pub(crate) use hook::{
-    Hook, Hooks, MatchPolicy, Place, Rule, Unusable, authority, check_configuration, is_configuration, place,
+    Hook, Hooks, MatchPolicy, Matches, Place, Rule, Unusable, authority, check_configuration, is_configuration, place,
 };
+pub(crate) use policy::{Binding, Policies, Policy, Validation};
 
 /// The state that outlives requests: parsed configurations and counters.
 #[derive(Debug, Default)]
 pub(crate) struct Webhooks {
     /// Parsed hooks, and the revisions of the configurations they were parsed from.
     pub parsed: Mutex<Option<(Vec<u64>, Arc<Hooks>)>>,
+    /// The same of admission policies and their bindings.
+    pub policies: Mutex<Option<(Vec<u64>, Arc<Policies>)>>,
     pub client: Client,
     pub counters: Mutex<Counters>,
 }

@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use mock_store::ResourceId;
 
-use crate::kinds::{self, Kind, Meaning};
+use crate::builtin::{self as published, resources};
+use crate::kinds::{Kind, Meaning};
 
 pub use conversion::{Conversion, Webhook};
 pub use custom::definition;
@@ -61,6 +62,8 @@ pub struct Resource {
     pub moved: bool,
     /// How often another definition took the place of the first one.
     pub edition: u64,
+    /// What a client is shown of a built-in resource.
+    pub published: Option<&'static published::Resource>,
     /// What is special about the kind.
     pub rules: &'static Kind,
 }
@@ -178,6 +181,24 @@ impl Resource {
         Arc::new(Self { storage, late_defaults: false, ..Self::clone(self) })
     }
 
+    /// Whether a built-in resource has a subresource.
+    pub fn has(&self, subresource: &str) -> bool {
+        self.published.is_some_and(|published| published.has(subresource))
+    }
+
+    /// Whether a verb is one of the resource's own.
+    pub fn allows(&self, verb: &str) -> bool {
+        self.published.is_none_or(|published| published.verbs.contains(&verb))
+    }
+
+    /// The type of the objects in a version of a built-in resource.
+    pub fn type_in(&self, api_version: &str) -> &'static str {
+        let is =
+            |version: &&published::Version| api_version.rsplit('/').next().is_some_and(|name| name == version.name);
+        let Some(published) = self.published else { return "" };
+        published.versions.iter().find(is).unwrap_or(&published.versions[0]).of_type
+    }
+
     /// Whether objects of this resource define resources.
     pub fn is_definition(&self) -> bool {
         self.rules.meaning == Meaning::Definition
@@ -199,9 +220,9 @@ impl Catalogue {
     /// The built-in resources.
     pub fn builtin() -> Self {
         let mut catalogue = Self::default();
-        for kind in kinds::ALL {
-            let resource = builtin::resource(kind);
-            match &kind.mirror {
+        for published in resources() {
+            let resource = builtin::resource(published);
+            match &resource.rules.mirror {
                 Some(mirror) => catalogue.mirror(resource, mirror.of),
                 None => catalogue.insert(resource),
             }

@@ -6,7 +6,6 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::catalogue::Resource;
-use super::fields::{each, set};
 use super::object::fill_shown;
 
 /// Fills in the defaults of an object that is being created and has its name and uid.
@@ -30,18 +29,12 @@ pub fn decoded(value: &mut Value, resource: &Resource, now: Timestamp) {
 pub fn on_update(value: &mut Value, resource: &Resource, now: Timestamp) {
     (resource.rules.defaults)(value);
     (resource.rules.defaults_at)(value, now);
-    if !resource.custom {
-        let pod = resource.rules.pod_spec.iter().try_fold(value, |at, part| at.get_mut(*part));
-        if let Some(pod) = pod {
-            fill_shown(pod, "PodSpec");
-        }
-    }
+    on_status(value, resource);
 }
 
-/// The times of conditions that nobody set are shown as null: the real server's types always have them.
+/// Puts in what the type of a built-in kind shows also when nobody set it.
 pub fn on_status(value: &mut Value, resource: &Resource) {
-    let times = resource.rules.condition_times;
-    if let Some(status) = value.get_mut("status") {
-        each(status, "conditions", |condition| times.iter().for_each(|time| set(condition, &[], time, Value::Null)));
+    if !resource.custom {
+        fill_shown(value, resource.type_in(resource.stored_api_version()));
     }
 }

@@ -4,6 +4,7 @@
 //! OpenAPI documents, and the words of refusals. Nothing here does I/O or reads a clock: time and randomness are arguments. It
 //! must not know users, requests or faults.
 
+pub mod builtin;
 pub mod catalogue;
 pub mod convert;
 pub mod defaults;

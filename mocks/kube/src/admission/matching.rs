@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mock_objects::catalogue::Catalogue;
+use mock_objects::catalogue::{Catalogue, Resource};
 use mock_objects::kinds::Meaning;
 use mock_objects::selector::labels_match;
 use mock_store::Version;
@@ -13,7 +13,7 @@ use super::{Attempt, label, namespace_of, subject_of};
 use crate::call::Call;
 use crate::cluster::Cluster;
 use crate::reach::Nowhere;
-use crate::webhooks::{Hook, Hooks, MatchPolicy, Rule, Target, is_configuration};
+use crate::webhooks::{Hook, Hooks, MatchPolicy, Matches, Rule, Target};
 
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
@@ -33,12 +33,17 @@ impl Hooks {
     /// Whether anybody is to be asked about a request. Whoever configures webhooks must always be able to repair them.
     pub(super) fn see(&self, call: &Call) -> bool {
         let nobody = self.mutating.is_empty() && self.validating.is_empty();
-        !nobody && !is_configuration(&call.resource)
+        !nobody && !is_exempt(&call.resource)
     }
 }
 
-impl Hook {
-    /// The form in which the webhook wants to see a request, if it does: rules, then the namespace's labels, then the
+/// Whether nobody is asked about a resource, because it says who is asked.
+pub(super) fn is_exempt(resource: &Resource) -> bool {
+    &*resource.group == "admissionregistration.k8s.io"
+}
+
+impl Matches {
+    /// The form in which a webhook or a policy wants to see a request, if it does: rules, then the namespace's labels, then the
     /// labels of the object or of what it was before.
     pub(super) fn form(&self, attempt: &Attempt<'_>, object: &Value) -> Option<Form> {
         let form = self.matching_form(attempt)?;
@@ -51,12 +56,14 @@ impl Hook {
 
     /// What the request named comes first.
     fn matching_form(&self, attempt: &Attempt<'_>) -> Option<Form> {
-        let matches = |form: &Form| self.rules.iter().any(|rule| rule.matches(attempt, form));
+        let any = |rules: &[Rule], form: &Form| rules.iter().any(|rule| rule.matches(attempt, form));
+        let matches =
+            |form: &Form| !any(&self.excluded, form) && self.rules.as_ref().is_none_or(|rules| any(rules, form));
         let asked = Form::asked(attempt.call);
         if matches(&asked) {
             return Some(asked);
         }
-        if self.match_policy == MatchPolicy::Exact {
+        if self.policy == MatchPolicy::Exact {
             return None;
         }
         Form::equivalents(attempt.call).into_iter().find(matches)
@@ -76,7 +83,9 @@ impl Hook {
         let namespace = catalogue.by_full_name("namespaces").and_then(|resource| cluster.get(resource, "", name));
         namespace.is_some_and(|version| labels_match(&self.namespaces, |key| version.label(key)))
     }
+}
 
+impl Hook {
     /// Where to connect now.
     pub(super) fn target(&self, cluster: &Cluster) -> Result<Target, Nowhere> {
         self.place.target(cluster, self.ca_pem.clone())
@@ -93,6 +102,7 @@ impl Rule {
             _ => true,
         };
         scope
+            && (self.names.is_empty() || self.names.iter().any(|name| name == attempt.name))
             && any(&self.operations, attempt.operation.as_str())
             && any(&self.groups, &form.resource.group)
             && any(&self.versions, &form.version)

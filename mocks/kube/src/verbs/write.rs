@@ -369,7 +369,7 @@ fn succeed(value: &mut Value, old: &Value, call: &Call, status_only: bool) {
         addresses::carry_over(value, old);
     }
     // Only that subresource writes the spec.
-    if resource.rules.has("finalize") && call.target.subresource.as_deref() != Some("finalize") {
+    if resource.has("finalize") && call.target.subresource.as_deref() != Some("finalize") {
         value["spec"] = old["spec"].clone();
     }
     object::count_generation(value, old, resource, stored, status_only);

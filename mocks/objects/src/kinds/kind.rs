@@ -1,72 +1,42 @@
 //! What a row says of a kind.
 //!
 //! Owns the type of the rows and what each column means. A column that a row does not name has the value that most kinds have, see
-//! [`Kind::namespaced`]. It must not name a kind.
+//! [`Kind::of`]. It must not name a kind.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::print::{PLAIN, Printer};
+use super::print::{Cells, plain};
 use crate::status::Cause;
 
 /// Why an object is refused.
 pub(crate) type Causes = Vec<Cause>;
-
-/// A message and its fields in the notation of `protobuf::schema`.
-pub(crate) type Message = &'static str;
 
 /// One built-in kind.
 #[derive(Debug)]
 #[expect(clippy::struct_field_names, reason = "`kind` is what the API calls it")]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts of the API's own table")]
 pub struct Kind {
-    /// Empty for the core group.
-    pub(crate) group: &'static str,
-    /// The preferred one first, which is the stored one.
-    pub(crate) versions: &'static [&'static str],
-    /// As paths name it.
-    pub(crate) plural: &'static str,
-    /// As `kind` names it.
-    pub(crate) kind: &'static str,
-    /// `po`, `svc`.
-    pub(crate) short_names: &'static [&'static str],
-    /// `all`.
-    pub(crate) categories: &'static [&'static str],
-    /// Its objects live in namespaces.
-    pub(crate) namespaced: bool,
+    /// The full name of its resource: `deployments.apps`, `pods`. All facts that a client is shown stand in `builtin`.
+    pub(crate) name: &'static str,
     /// What it is for, for `kubectl explain`; empty for none.
     pub(crate) about: &'static str,
-
-    /// It has the subresource `status`.
-    pub(crate) status: bool,
-    /// It has the subresource `scale`.
-    pub(crate) scale: bool,
-    /// All other subresources.
-    pub subresources: &'static [Subresource],
-
-    /// The types that no other kind has.
-    pub(crate) messages: &'static [Message],
-    /// `(apiVersion, message)`: where the message has another name than the kind.
-    pub(crate) message_of: &'static [(&'static str, &'static str)],
-    /// A schema in place of the one that the messages make.
-    pub(crate) schema: Option<fn() -> Value>,
-    /// `(path, key)`: the lists whose items a patch finds by a key, beside those of pods and `status.conditions`.
-    pub(crate) merge_keys: &'static [(&'static [&'static str], &'static str)],
-    /// `(message, field, strategy, key)`: what is published of how lists merge, beside those of shared types.
-    pub(crate) published_merges: &'static [(&'static str, &'static str, &'static str, &'static str)],
+    /// What `PUT` of a subresource writes: `(name, part)`.
+    pub parts: &'static [(&'static str, Part)],
     /// Where an object has the specification of a pod.
     pub(crate) pod_spec: &'static [&'static str],
-    /// What field selectors may name beside the metadata. The value stands where the name says, or at the pointers that are
-    /// written behind it: the first that is set.
+    /// `(field, pointers)`: selectable fields whose values stand elsewhere than their names say: the first that is set.
     pub(crate) selectable: &'static [(&'static str, &'static [&'static str])],
     /// `(field, value)`: what a selector finds where nobody set the field, because the real type has no absent value; otherwise
     /// the empty text.
     pub(crate) selectable_unset: &'static [(&'static str, &'static str)],
-    /// The columns of `kubectl get`.
-    pub(crate) printer: Printer,
+    /// A cell for each column of `kubectl get`.
+    pub(crate) cells: Cells,
 
     /// Another kind holds the objects, which are shown here in another form.
     pub(crate) mirror: Option<Mirror>,
+    /// A version whose objects have another form than the stored ones.
+    pub(crate) older: Option<Older>,
     /// Fields that are shown when nobody set them have no owner.
     pub bare: Option<Bare>,
 
@@ -78,8 +48,6 @@ pub struct Kind {
     pub(crate) new: fn(&mut Value),
     /// What a new object gets with its name and its uid.
     pub(crate) named: fn(&mut Value),
-    /// The times of conditions that are shown as null when nobody set them.
-    pub(crate) condition_times: &'static [&'static str],
 
     /// Which names are allowed.
     pub(crate) names: Names,
@@ -117,8 +85,6 @@ pub struct Kind {
     pub orphans: bool,
     /// A new object keeps the status that it comes with.
     pub(crate) keeps_status: bool,
-    /// All objects of a namespace can be deleted at once.
-    pub deletes_collections: bool,
     /// Names of objects that are never deleted.
     pub immortal: &'static [&'static str],
     /// How long a deletion takes.
@@ -129,21 +95,6 @@ pub struct Kind {
     pub review: Option<Review>,
     /// What the server itself does with the objects.
     pub meaning: Meaning,
-}
-
-/// A subresource that is neither `status` nor `scale`.
-#[derive(Debug)]
-pub struct Subresource {
-    /// As paths name it.
-    pub name: &'static str,
-    /// The kind of what is sent.
-    pub kind: &'static str,
-    /// Its group and version; empty for those of the resource.
-    pub group_version: (&'static str, &'static str),
-    /// As discovery lists them.
-    pub verbs: &'static [&'static str],
-    /// It is a part of the object, which is read and written through it.
-    pub part: Option<Part>,
 }
 
 /// A part of an object that only its subresource writes.
@@ -160,6 +111,17 @@ pub struct Part {
 pub(crate) struct Mirror {
     /// The full name of the resource that holds them.
     pub(crate) of: &'static str,
+    /// Turns an object into the form that is stored.
+    pub(crate) to_stored: fn(&mut Value),
+    /// Turns what is stored into the form that is shown.
+    pub(crate) from_stored: fn(&mut Value),
+}
+
+/// A version whose objects are converted when they are read and written.
+#[derive(Debug)]
+pub(crate) struct Older {
+    /// Its `apiVersion`.
+    pub(crate) api_version: &'static str,
     /// Turns an object into the form that is stored.
     pub(crate) to_stored: fn(&mut Value),
     /// Turns what is stored into the form that is shown.
@@ -193,6 +155,8 @@ pub(crate) enum Names {
 pub(crate) enum Generation {
     /// There is none: plain data.
     None,
+    /// All but metadata and status, and a new object has none.
+    Updates,
     /// All but metadata and status.
     Spec,
     /// Annotations as well.
@@ -263,44 +227,30 @@ pub enum Meaning {
     Definition,
     /// They name webhooks.
     Webhooks,
+    /// They refuse objects by rules in CEL.
+    Policy,
+    /// They bound what a namespace uses.
+    Quota,
 }
 
 impl Kind {
-    /// A kind whose objects live in namespaces, with what most kinds have.
-    pub(super) const fn namespaced(
-        group: &'static str,
-        versions: &'static [&'static str],
-        plural: &'static str,
-        kind: &'static str,
-    ) -> Self {
+    /// A kind by the full name of its resource, with what most kinds have.
+    pub(super) const fn of(name: &'static str) -> Self {
         Self {
-            group,
-            versions,
-            plural,
-            kind,
-            short_names: &[],
-            categories: &[],
-            namespaced: true,
+            name,
             about: "",
-            status: false,
-            scale: false,
-            subresources: &[],
-            messages: &[],
-            message_of: &[],
-            schema: None,
-            merge_keys: &[],
-            published_merges: &[],
+            parts: &[],
             pod_spec: &["spec", "template", "spec"],
             selectable: &[],
             selectable_unset: &[],
-            printer: PLAIN,
+            cells: plain,
             mirror: None,
+            older: None,
             bare: None,
             defaults: |_| {},
             defaults_at: |_, _| {},
             new: |_| {},
             named: |_| {},
-            condition_times: &[],
             names: Names::Subdomain,
             plain_finalizers: false,
             check: |_, _| {},
@@ -318,7 +268,6 @@ impl Kind {
             shown_when_deleted: false,
             orphans: false,
             keeps_status: false,
-            deletes_collections: true,
             immortal: &[],
             ending: Ending::AtOnce,
             uncached: false,
@@ -327,42 +276,20 @@ impl Kind {
         }
     }
 
-    /// A kind of the whole cluster, with what most kinds have.
-    pub(super) const fn cluster(
-        group: &'static str,
-        versions: &'static [&'static str],
-        plural: &'static str,
-        kind: &'static str,
-    ) -> Self {
-        Self { namespaced: false, ..Self::namespaced(group, versions, plural, kind) }
-    }
-
     /// A question that is answered and never stored.
-    pub(super) const fn review(
-        review: Review,
-        namespaced: bool,
-        (group, plural, kind): (&'static str, &'static str, &'static str),
-        messages: &'static [Message],
-    ) -> Self {
-        Self { namespaced, review: Some(review), messages, ..Self::namespaced(group, &["v1"], plural, kind) }
-    }
-
-    /// `cronjobs.batch`, `pods`.
-    pub(crate) fn full_name(&self) -> String {
-        if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
+    pub(super) const fn review(name: &'static str, review: Review) -> Self {
+        Self { review: Some(review), ..Self::of(name) }
     }
 
     /// The part of its objects that a subresource writes.
     pub fn part(&self, subresource: Option<&str>) -> Option<&'static Part> {
-        self.subresources.iter().find(|one| Some(one.name) == subresource)?.part.as_ref()
-    }
-
-    /// Whether it has a subresource besides `status` and `scale`.
-    pub fn has(&self, subresource: &str) -> bool {
-        self.subresources.iter().any(|one| one.name == subresource)
+        self.parts.iter().find(|(name, _)| Some(*name) == subresource).map(|(_, part)| part)
     }
 }
 
+/// What holds for built-in kinds with which the server does nothing of its own.
+pub(super) static PLAIN: Kind = Kind::of("");
+
 /// What holds for custom resources, whose own facts are in their definitions.
 pub(crate) static CUSTOM: Kind =
-    Kind { status_metadata: &[], plain_finalizers: true, needs_revision: true, ..Kind::namespaced("", &[], "", "") };
+    Kind { status_metadata: &[], plain_finalizers: true, needs_revision: true, ..Kind::of("") };

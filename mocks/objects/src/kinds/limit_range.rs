@@ -6,17 +6,11 @@ use super::{Generation, Kind};
 use crate::fields::{each, set};
 
 pub(super) const LIMIT_RANGE: Kind = Kind {
-    short_names: &["limits"],
     about: "Bounds and defaults of what single pods and containers of a namespace use.",
-    messages: &[
-        "LimitRange 1:metadata:ObjectMeta 2:spec:LimitRangeSpec",
-        "LimitRangeSpec 1:limits:[LimitRangeItem]!",
-        "LimitRangeItem 1:type:s! 2:max:{Q} 3:min:{Q} 4:default:{Q} 5:defaultRequest:{Q} 6:maxLimitRequestRatio:{Q}",
-    ],
     defaults,
     generation: Generation::None,
     created_by_update: true,
-    ..Kind::namespaced("", &["v1"], "limitranges", "LimitRange")
+    ..Kind::of("limitranges")
 };
 
 /// The limits of containers follow from each other.

@@ -3,31 +3,17 @@
 use serde_json::{Value, json};
 
 use super::causes::unsupported;
-use super::print::{Printer, selector};
+use super::print::selector;
 use super::{Causes, Kind};
 use crate::fields::{each, set};
 use crate::status::Cause;
 
 pub(super) const NETWORK_POLICY: Kind = Kind {
-    short_names: &["netpol"],
     about: "Which connections to and from pods are allowed.",
-    messages: &[
-        "NetworkPolicy 1:metadata:ObjectMeta 2:spec:NetworkPolicySpec",
-        "NetworkPolicySpec 1:podSelector:LabelSelector 2:ingress:[NetworkPolicyIngressRule] \
-         3:egress:[NetworkPolicyEgressRule] 4:policyTypes:[s]",
-        "NetworkPolicyIngressRule 1:ports:[NetworkPolicyPort] 2:from:[NetworkPolicyPeer]",
-        "NetworkPolicyPort 1:protocol:s? 2:port:O? 3:endPort:i?",
-        "NetworkPolicyPeer 1:podSelector:LabelSelector 2:namespaceSelector:LabelSelector 3:ipBlock:IPBlock",
-        "IPBlock 1:cidr:s! 2:except:[s]",
-        "NetworkPolicyEgressRule 1:ports:[NetworkPolicyPort] 2:to:[NetworkPolicyPeer]",
-    ],
-    printer: Printer {
-        columns: "Name, Pod-Selector, Age",
-        cells: |row| vec![row.name(), selector(row.at("/spec/podSelector")), row.age()],
-    },
+    cells: |row| vec![row.name(), selector(row.at("/spec/podSelector")), row.age()],
     defaults,
     check: |value, causes| check_spec(&value["spec"], causes),
-    ..Kind::namespaced("networking.k8s.io", &["v1"], "networkpolicies", "NetworkPolicy")
+    ..Kind::of("networkpolicies.networking.k8s.io")
 };
 
 fn defaults(value: &mut Value) {

@@ -9,9 +9,9 @@ use std::borrow::Cow;
 use mock_cel::Quantity;
 use serde_json::{Map, Value};
 
+use crate::builtin::{self, Field, Kind, OBJECT_META, message};
 use crate::catalogue::Resource;
 use crate::fields::seconds;
-use crate::protobuf::schema::{self, Field, Kind, message};
 use crate::status::Failure;
 
 /// What a real server says amounts look like.
@@ -52,12 +52,12 @@ pub enum Misfit {
 pub fn conform(value: &mut Value, resource: &Resource) -> Result<(), Failure> {
     if resource.custom {
         // The metadata is of one type for all kinds.
-        let (Some(fields), Some(Value::Object(metadata))) = (message("ObjectMeta"), value.get_mut("metadata")) else {
+        let (Some(fields), Some(Value::Object(metadata))) = (message(OBJECT_META), value.get_mut("metadata")) else {
             return Ok(());
         };
         return walk(metadata, fields, "metadata").map_err(|why| undecodable(resource, &why));
     }
-    let name = schema::name(value["apiVersion"].as_str().unwrap_or_default(), &resource.kind);
+    let name = resource.type_in(value["apiVersion"].as_str().unwrap_or_default());
     let (Some(fields), Some(object)) = (message(name), value.as_object_mut()) else { return Ok(()) };
     // It is part of the real type, not a pointer to one, so it is always there.
     if fields.iter().any(|field| field.name == "spec") {
@@ -71,30 +71,18 @@ pub fn conform(value: &mut Value, resource: &Resource) -> Result<(), Failure> {
 
 /// Makes of a value what the type of a kind that is not stored makes of it, and answers the fields that it does not have; the
 /// error says why it cannot.
-pub fn read_as(kind: &'static str, value: &mut Value) -> Result<Vec<String>, Misfit> {
+pub fn read_as(kind: &str, value: &mut Value) -> Result<Vec<String>, Misfit> {
     let (Some(fields), Some(object)) = (message(kind), value.as_object_mut()) else {
         return Err(Misfit::NotAnObject);
     };
     let unknown = super::unknown::drop_unknown_of(kind, object);
-    walk(object, fields, kind)?;
+    walk(object, fields, kind.rsplit('.').next().unwrap_or(kind))?;
     Ok(unknown)
 }
 
 fn undecodable(resource: &Resource, why: &Misfit) -> Failure {
     let (version, kind) = (resource.storage_version(), &resource.kind);
     Failure::bad_request(format!("{kind} in version \"{}\" cannot be handled as a {kind}: {why}", version.name))
-}
-
-/// The parts of a built-in type that are shown also when nobody set them.
-pub fn unset(value: &mut Value, resource: &Resource) {
-    if resource.custom {
-        return;
-    }
-    let Some(object) = value.as_object_mut() else { return };
-    let fields = message(&resource.kind).unwrap_or_default();
-    for field in fields.iter().filter(|field| matches!(field.name, "spec" | "status")) {
-        object.insert(field.name.to_owned(), Value::Object(Map::new()));
-    }
 }
 
 /// Puts in what a type shows also when nobody set it, in an object of this message and in everything below.
@@ -120,11 +108,14 @@ fn show(object: &mut Map<String, Value>, fields: &[Field]) {
             (Some(value), Kind::Message(below)) => fill_shown(value, below),
             (None, kind) if field.shown => {
                 let zero = match kind {
-                    _ if field.list || field.map => Value::Null,
-                    Kind::Text => Value::from(""),
-                    Kind::Integer | Kind::IntOrText => Value::from(0),
-                    Kind::Flag => Value::from(false),
-                    _ => Value::Null,
+                    _ if field.list || field.map || field.optional => Value::Null,
+                    Kind::Quantity => Value::from("0"),
+                    Kind::Message(below) => {
+                        let mut inner = Map::new();
+                        show(&mut inner, message(below).unwrap_or_default());
+                        Value::Object(inner)
+                    }
+                    _ => field.zero().unwrap_or(Value::Null),
                 };
                 object.insert(field.name.to_owned(), zero);
             }
@@ -196,7 +187,7 @@ fn one(value: &mut Value, field: &Field, at: &str) -> Result<(), Misfit> {
             };
         }
         Kind::Either(name) => {
-            let fields = schema::first(name).and_then(message).unwrap_or_default();
+            let fields = builtin::first(name).and_then(message).unwrap_or_default();
             let path = format!("{at}.{}", field.name);
             return match value {
                 Value::Object(object) => walk(object, fields, &path),

@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::builtin::{self, Kind, OBJECT_META, find, message};
 use crate::catalogue::Resource;
-use crate::protobuf::schema::{self, Field, Kind, message};
 
 /// Names that are collected at most, as in the real decoder; all unknown fields are dropped.
 const NAMES_MAX: usize = 100;
@@ -17,11 +17,11 @@ pub fn drop_unknown(value: &mut Value, resource: &Resource) -> Vec<String> {
     if resource.custom {
         // The metadata is of one type for all kinds.
         if let Some(Value::Object(metadata)) = value.get_mut("metadata") {
-            walk(metadata, "ObjectMeta", "metadata", &mut unknown);
+            walk(metadata, OBJECT_META, "metadata", &mut unknown);
         }
         return unknown;
     }
-    let name = schema::name(value["apiVersion"].as_str().unwrap_or_default(), &resource.kind);
+    let name = resource.type_in(value["apiVersion"].as_str().unwrap_or_default());
     if message(name).is_some()
         && let Some(object) = value.as_object_mut()
     {
@@ -31,7 +31,7 @@ pub fn drop_unknown(value: &mut Value, resource: &Resource) -> Vec<String> {
 }
 
 /// Drops the fields that a kind does not have which is no resource; answers their paths.
-pub(super) fn drop_unknown_of(kind: &'static str, object: &mut Map<String, Value>) -> Vec<String> {
+pub(super) fn drop_unknown_of(kind: &str, object: &mut Map<String, Value>) -> Vec<String> {
     let mut unknown = Vec::new();
     walk(object, kind, "", &mut unknown);
     unknown
@@ -51,7 +51,7 @@ fn walk(object: &mut Map<String, Value>, kind: &str, at: &str, unknown: &mut Vec
         };
         let below = match field.kind {
             Kind::Message(below) => below,
-            Kind::Either(either) => schema::first(either).unwrap_or_default(),
+            Kind::Either(either) => builtin::first(either).unwrap_or_default(),
             _ => return true,
         };
         match value {
@@ -74,14 +74,6 @@ fn walk(object: &mut Map<String, Value>, kind: &str, at: &str, unknown: &mut Vec
         }
         true
     });
-}
-
-/// The field of a message, also of those that it has inline.
-fn find(kind: &str, name: &str) -> Option<&'static Field> {
-    message(kind)?.iter().find_map(|field| match (&field.kind, field.name) {
-        (Kind::Message(inner), "<inline>") => find(inner, name),
-        (_, known) => (known == name).then_some(field),
-    })
 }
 
 #[cfg(test)]
