@@ -6,6 +6,7 @@ mod cargo;
 mod check;
 mod dist;
 mod gate;
+mod kinds;
 mod plain;
 mod seed;
 mod skipped;
@@ -54,6 +55,9 @@ enum Command {
     /// Build what is shipped: static programs, tarballs with their sums, images. `--help` says how.
     #[command(disable_help_flag = true)]
     Dist(PassedOn),
+    /// Write the table of built-in kinds from a real kube-apiserver: `KUBEBUILDER_ASSETS` names its folder, `VERSION` its release.
+    #[command(disable_help_flag = true)]
+    Kinds(PassedOn),
     /// Play published operators and webhooks from package registries, and write docs/measured/strangers.md. `--help` says how.
     #[command(disable_help_flag = true)]
     Strangers(PassedOn),
@@ -85,6 +89,7 @@ fn main() -> ExitCode {
         Command::Calibrate(PassedOn { arguments }) => soak::longhaul(Some("calibrate"), arguments),
         Command::Seed => seed::seed(),
         Command::Dist(PassedOn { arguments }) => dist::dist(&arguments),
+        Command::Kinds(PassedOn { arguments }) => kinds::kinds(&arguments),
         Command::Strangers(PassedOn { arguments }) => strangers::strangers(&arguments),
         Command::Longhaul(PassedOn { arguments }) => soak::longhaul(None, arguments),
     };

@@ -120,6 +120,11 @@ pub(crate) fn complete(attempt: &Attempt<'_>, object: &mut Value) -> Result<(), 
     plugins::mutate(attempt, object).map(drop)
 }
 
+/// Lets the quota refuse `object`, after validating webhooks saw it.
+pub(crate) fn conclude(attempt: &Attempt<'_>, object: &Value) -> Result<(), Failure> {
+    plugins::conclude(attempt, object)
+}
+
 /// Lets the plugins refuse `object`, before validating webhooks see it.
 pub(crate) fn check(attempt: &Attempt<'_>, object: &Value) -> Result<(), Failure> {
     plugins::validate(attempt, object)

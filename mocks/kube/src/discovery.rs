@@ -153,7 +153,7 @@ fn resource_list(group: &str, version: &str, catalogue: &Catalogue) -> Option<Va
 }
 
 fn verbs(resource: &Resource) -> &'static [&'static str] {
-    resource.published.map_or(VERBS_OF_CUSTOM, |published| &published.verbs)
+    resource.published.map_or(VERBS_OF_CUSTOM, |published| published.verbs.as_slice())
 }
 
 fn aggregated(core: bool, form: &str, catalogue: &Catalogue) -> Value {

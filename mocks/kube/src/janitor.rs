@@ -19,6 +19,7 @@ use super::bootstrap;
 use super::call::App;
 use super::cluster::Cluster;
 use super::followed;
+use super::quota;
 use super::verbs::{Manner, Propagation, delete_place, finish};
 
 /// Commits looked at in one go.
@@ -56,6 +57,7 @@ pub(crate) async fn run(app: Arc<App>) {
         }
         held.retain(|place| is_held(cluster, place));
         if !cluster.alone {
+            quota::refresh(cluster);
             finish_namespaces(cluster);
         }
         finish_definitions(cluster);

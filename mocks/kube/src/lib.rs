@@ -37,6 +37,7 @@ mod path;
 mod policy;
 mod pretty;
 mod protobuf;
+mod quota;
 mod rbac;
 mod reach;
 mod replica;

@@ -427,6 +427,11 @@ pub fn type_of<'a>(api_version: &str, kind: &'a str) -> &'a str {
     })
 }
 
+/// Whether the objects of a type say their `apiVersion` and `kind`.
+pub fn is_kind(of: &str) -> bool {
+    TABLE.kinds.values().flatten().any(|(_, of_kind)| *of_kind == of)
+}
+
 /// The field of a type, also of those that it has inline.
 pub fn find(of: &str, name: &str) -> Option<&'static Field> {
     message(of)?.iter().find_map(|field| match (&field.kind, field.name) {

@@ -27,14 +27,31 @@ pub fn decoded(value: &mut Value, resource: &Resource, now: Timestamp) {
 
 /// Fills in what an update of an object brings with it.
 pub fn on_update(value: &mut Value, resource: &Resource, now: Timestamp) {
-    (resource.rules.defaults)(value);
-    (resource.rules.defaults_at)(value, now);
-    on_status(value, resource);
+    in_stored_form(value, resource, |value| {
+        (resource.rules.defaults)(value);
+        (resource.rules.defaults_at)(value, now);
+        show(value, resource);
+    });
 }
 
-/// Puts in what the type of a built-in kind shows also when nobody set it.
+/// The same for an update of the status.
 pub fn on_status(value: &mut Value, resource: &Resource) {
-    if !resource.custom {
+    in_stored_form(value, resource, |value| show(value, resource));
+}
+
+/// Puts in what the type of a built-in kind shows also when nobody set it; kinds whose fields go and come back do so themselves.
+fn show(value: &mut Value, resource: &Resource) {
+    if !resource.custom && resource.rules.bare.is_none() {
         fill_shown(value, resource.type_in(resource.stored_api_version()));
     }
+}
+
+/// Changes an object, which may be of an older version, in the form that is stored.
+fn in_stored_form(value: &mut Value, resource: &Resource, change: impl FnOnce(&mut Value)) {
+    let Some(older) = resource.rules.older.as_ref().filter(|older| value["apiVersion"] == older.api_version) else {
+        return change(value);
+    };
+    (older.to_stored)(value);
+    change(value);
+    (older.from_stored)(value);
 }

@@ -54,8 +54,18 @@ mod texts;
 mod webhook_configurations;
 mod workload;
 
+use std::collections::BTreeMap;
+
+use mock_cel::Quantity;
+use serde_json::Value;
+
 pub use kind::{Bare, Ending, Kind, Meaning, Part, Review};
 pub(crate) use kind::{CUSTOM, Causes, Generation, Mirror, Names, Older};
+
+/// The sum of `requests` or of `limits` of the containers in a specification of a pod, by name.
+pub fn pod_total<'a>(spec: &'a Value, which: &str) -> BTreeMap<&'a str, Quantity> {
+    pod_spec::total::of(spec, which)
+}
 
 /// The row of a kind by the full name of its resource.
 pub(crate) fn of(full_name: &str) -> &'static Kind {

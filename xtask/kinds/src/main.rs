@@ -226,3 +226,31 @@ async fn columns(server: &mut Server, path: &str) -> Result<String> {
     };
     Ok(columns.iter().map(one).collect::<Vec<_>>().join("|"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use flate2::read::ZlibDecoder;
+
+    use super::*;
+
+    /// The committed table is what a server of its release tells.
+    #[test]
+    fn the_table_is_what_a_server_tells() {
+        let folder = |name| std::env::var_os(name).map(PathBuf::from);
+        let (Some(assets), Some(modules)) = (folder("KUBEBUILDER_ASSETS"), folder("GOMODCACHE")) else {
+            return println!("skipped: needs KUBEBUILDER_ASSETS and GOMODCACHE");
+        };
+        let packed = include_bytes!("../../../mocks/objects/src/builtin/1.34.kinds");
+        let mut committed = String::new();
+        ZlibDecoder::new(&packed[..]).read_to_string(&mut committed).unwrap();
+        let version = committed.lines().next().and_then(|line| line.strip_prefix("V v")).unwrap().to_owned();
+        let arguments = Arguments { version, assets, modules, out: PathBuf::new() };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let told = runtime.block_on(read(&arguments)).unwrap();
+        let differs = committed.lines().zip(told.lines()).find(|(one, other)| one != other);
+        assert_eq!(differs, None, "write it again: cargo xtask kinds");
+        assert_eq!(committed.len(), told.len());
+    }
+}

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use http::StatusCode;
 use mock_cel::{BUDGET, Evaluation, Input, Surroundings};
 use mock_objects::catalogue::Resource;
-use mock_objects::object;
 use mock_objects::selector::{from_label_selector, labels_match};
 use mock_objects::status::Failure;
 use mock_store::Version;

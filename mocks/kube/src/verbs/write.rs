@@ -328,8 +328,10 @@ async fn ask_validating(
     value: &Value,
     old: Option<&Value>,
 ) -> Result<Vec<String>, Failure> {
-    admission::check(&Attempt { call, operation, name, old }, value)?;
+    let attempt = Attempt { call, operation, name, old };
+    admission::check(&attempt, value)?;
     if !chain.validates() {
+        admission::conclude(&attempt, value)?;
         return Ok(Vec::new());
     }
     let scale = scaled::of(call);
@@ -338,8 +340,10 @@ async fn ask_validating(
         None if converts(call) => Cow::Owned(shown(call, value)),
         None => Cow::Borrowed(value),
     };
-    let (value, old) = (seen(value), old.map(seen));
-    chain.validate(&Attempt { call, operation, name, old: old.as_deref() }, &value).await
+    let (shown, old) = (seen(value), old.map(seen));
+    let warnings = chain.validate(&Attempt { call, operation, name, old: old.as_deref() }, &shown).await?;
+    admission::conclude(&attempt, value)?;
+    Ok(warnings)
 }
 
 /// The defaults that a change brings with it.

@@ -11,7 +11,6 @@ use crate::status::Cause;
 
 pub(super) const CRON_JOB: Kind = Kind {
     about: "Starts a Job again and again by a schedule.",
-    pod_spec: &["spec", "jobTemplate", "spec", "template", "spec"],
     cells: CELLS,
     defaults,
     check,

@@ -16,7 +16,6 @@ pub(super) const ENDPOINT_SLICE: Kind = Kind {
 };
 
 fn defaults(value: &mut Value) {
-    each(value, "endpoints", |endpoint| set(endpoint, &[], "conditions", json!({})));
     each(value, "ports", |port| {
         set(port, &[], "name", json!(""));
         set(port, &[], "protocol", json!("TCP"));

@@ -23,8 +23,6 @@ pub struct Kind {
     pub(crate) about: &'static str,
     /// What `PUT` of a subresource writes: `(name, part)`.
     pub parts: &'static [(&'static str, Part)],
-    /// Where an object has the specification of a pod.
-    pub(crate) pod_spec: &'static [&'static str],
     /// `(field, pointers)`: selectable fields whose values stand elsewhere than their names say: the first that is set.
     pub(crate) selectable: &'static [(&'static str, &'static [&'static str])],
     /// `(field, value)`: what a selector finds where nobody set the field, because the real type has no absent value; otherwise
@@ -240,7 +238,6 @@ impl Kind {
             name,
             about: "",
             parts: &[],
-            pod_spec: &["spec", "template", "spec"],
             selectable: &[],
             selectable_unset: &[],
             cells: plain,

@@ -13,7 +13,6 @@ use crate::status::Cause;
 pub(super) const POD: Kind = Kind {
     about: "One or more containers that run together on one node and share its network address.",
     parts: &[("ephemeralcontainers", Part { write: write_ephemeral, check: check_ephemeral })],
-    pod_spec: &["spec"],
     selectable_unset: &[("spec.hostNetwork", "false")],
     cells: CELLS,
     defaults,

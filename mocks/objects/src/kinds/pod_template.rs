@@ -5,7 +5,6 @@ use super::print::{Cells, labels};
 use super::{Kind, pod_spec};
 
 pub(super) const POD_TEMPLATE: Kind = Kind {
-    pod_spec: &["template", "spec"],
     cells: CELLS,
     defaults: |value| pod_spec::fill_template(value, "/template"),
     check: |value, causes| pod_spec::check_template(&value["template"], At::from("template"), causes),

@@ -2,7 +2,7 @@
 
 use super::{Kind, Review};
 
-pub(super) const ALL: [Kind; 7] = [
+pub(super) static ALL: [Kind; 7] = [
     Kind::review("bindings", Review::Binding),
     Kind::review("tokenreviews.authentication.k8s.io", Review::Token),
     Kind::review("selfsubjectreviews.authentication.k8s.io", Review::Myself),

@@ -85,13 +85,13 @@ fn undecodable(resource: &Resource, why: &Misfit) -> Failure {
     Failure::bad_request(format!("{kind} in version \"{}\" cannot be handled as a {kind}: {why}", version.name))
 }
 
-/// Puts in what a type shows also when nobody set it, in an object of this message and in everything below.
+/// Puts in the published defaults, and what a type shows also when nobody set it, in an object of this message and in everything below.
 pub fn fill_shown(value: &mut Value, name: &str) {
     let (Some(object), Some(fields)) = (value.as_object_mut(), message(name)) else { return };
     show(object, fields);
 }
 
-fn show(object: &mut Map<String, Value>, fields: &[Field]) {
+fn show(object: &mut Map<String, Value>, fields: &'static [Field]) {
     for field in fields {
         if let Kind::Message(below) = &field.kind
             && field.name == "<inline>"
@@ -105,17 +105,22 @@ fn show(object: &mut Map<String, Value>, fields: &[Field]) {
                     fill_shown(item, below);
                 }
             }
+            (Some(Value::Object(entries)), Kind::Message(below)) if field.map => {
+                entries.iter_mut().for_each(|(_, entry)| fill_shown(entry, below));
+            }
             (Some(value), Kind::Message(below)) => fill_shown(value, below),
-            (None, kind) if field.shown => {
-                let zero = match kind {
-                    _ if field.list || field.map || field.optional => Value::Null,
-                    Kind::Quantity => Value::from("0"),
-                    Kind::Message(below) => {
+            (None, kind) => {
+                let zero = match (field.absent(), kind) {
+                    (Some(known), _) => known.clone(),
+                    (None, _) if !field.shown => continue,
+                    (None, _) if field.list || field.map || field.optional => Value::Null,
+                    (None, Kind::Quantity) => Value::from("0"),
+                    (None, Kind::Message(below)) => {
                         let mut inner = Map::new();
                         show(&mut inner, message(below).unwrap_or_default());
                         Value::Object(inner)
                     }
-                    _ => field.zero().unwrap_or(Value::Null),
+                    (None, _) => Value::Null,
                 };
                 object.insert(field.name.to_owned(), zero);
             }

@@ -39,7 +39,7 @@ pub(super) fn drop_unknown_of(kind: &str, object: &mut Map<String, Value>) -> Ve
 
 fn walk(object: &mut Map<String, Value>, kind: &str, at: &str, unknown: &mut Vec<String>) {
     object.retain(|name, value| {
-        if at.is_empty() && matches!(name.as_str(), "apiVersion" | "kind") {
+        if matches!(name.as_str(), "apiVersion" | "kind") && (at.is_empty() || builtin::is_kind(kind)) {
             return true;
         }
         let path = || if at.is_empty() { name.clone() } else { format!("{at}.{name}") };

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{DEPTH_MAX, Error, MAGIC};
-use crate::builtin::{Field, Kind, message, type_of};
+use crate::builtin::{Field, Kind, is_kind, message, type_of};
 
 /// The wire types of protobuf that are written here.
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +67,7 @@ fn fields_of(name: &str, value: &Value, depth: usize) -> Result<Vec<u8>, Error> 
     let mut out = Vec::new();
     let known = put_fields(&mut out, name, object, depth)?;
     let others = object.iter().filter(|(key, value)| {
-        let is_type = depth == 0 && matches!(key.as_str(), "apiVersion" | "kind");
+        let is_type = matches!(key.as_str(), "apiVersion" | "kind") && (depth == 0 || is_kind(name));
         !is_type && !value.is_null() && !known.contains(&key.as_str())
     });
     match others.map(|(key, _)| key).next() {
