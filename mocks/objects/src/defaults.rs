@@ -28,6 +28,11 @@ pub fn decoded(value: &mut Value, resource: &Resource, now: Timestamp) {
 /// Fills in what an update of an object brings with it.
 pub fn on_update(value: &mut Value, resource: &Resource, now: Timestamp) {
     in_stored_form(value, resource, |value| {
+        for (pointer, field) in resource.rules.disabled {
+            if let Some(object) = value.pointer_mut(pointer).and_then(Value::as_object_mut) {
+                object.remove(*field);
+            }
+        }
         (resource.rules.defaults)(value);
         (resource.rules.defaults_at)(value, now);
         show(value, resource);

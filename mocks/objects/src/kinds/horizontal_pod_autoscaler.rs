@@ -5,8 +5,10 @@ mod targets;
 
 use serde_json::{Value, json};
 
+use super::at::At;
+use super::causes::Refuse;
 use super::print::{Cells, UNSET, amount};
-use super::{Generation, Kind, Older};
+use super::{Causes, Generation, Kind, Older};
 use crate::fields::set;
 
 pub(super) const HORIZONTAL_POD_AUTOSCALER: Kind = Kind {
@@ -14,6 +16,7 @@ pub(super) const HORIZONTAL_POD_AUTOSCALER: Kind = Kind {
     older: Some(Older { api_version: "autoscaling/v1", to_stored: older::to_stored, from_stored: older::from_stored }),
     cells: CELLS,
     defaults,
+    check,
     generation: Generation::None,
     ..Kind::of("horizontalpodautoscalers.autoscaling")
 };
@@ -41,6 +44,23 @@ fn defaults(value: &mut Value) {
                 }
             }
         }
+    }
+}
+
+fn check(value: &Value, causes: &mut Causes) {
+    let (spec, at) = (&value["spec"], At::from("spec"));
+    let (least, most) = (spec["minReplicas"].as_i64(), spec["maxReplicas"].as_i64().unwrap_or(0));
+    if let Some(least) = least.filter(|least| *least < 1) {
+        causes.invalid(at.field("minReplicas"), &least, "must be greater than or equal to 1");
+    }
+    if most < 1 {
+        causes.invalid(at.field("maxReplicas"), &most, "must be greater than 0");
+    }
+    if least.is_some_and(|least| most < least) {
+        causes.invalid(at.field("maxReplicas"), &most, "must be greater than or equal to `minReplicas`");
+    }
+    for key in ["kind", "name"] {
+        causes.text_in(&spec["scaleTargetRef"], key, at.field("scaleTargetRef"));
     }
 }
 

@@ -57,6 +57,10 @@ pub struct Kind {
     pub(crate) check_new: fn(&Value, &mut Causes),
     /// JSON pointers of fields that never change.
     pub(crate) fixed: &'static [&'static str],
+    /// The same, refused as forbidden: `(pointer, why)`.
+    pub(crate) forbidden: &'static [(&'static str, &'static str)],
+    /// Fields of features that are off by default, which are dropped: `(pointer of the object, field)`.
+    pub(crate) disabled: &'static [(&'static str, &'static str)],
     /// What else an update may not do: the new object, the old one.
     pub(crate) check_update: fn(&Value, &Value, &mut Causes),
     /// `(field, whether it is base64)`: the maps that hold at most 1 MiB together.
@@ -253,6 +257,8 @@ impl Kind {
             check: |_, _| {},
             check_new: |_, _| {},
             fixed: &[],
+            forbidden: &[],
+            disabled: &[],
             check_update: |_, _, _| {},
             data: &[],
             generation: Generation::Spec,

@@ -10,6 +10,7 @@ pub(super) const LEASE: Kind = Kind {
     cells: |row| vec![row.name(), row.text("/spec/holderIdentity").into(), row.age()],
     plain_finalizers: true,
     check,
+    disabled: &[("/spec", "preferredHolder"), ("/spec", "strategy")],
     generation: Generation::None,
     needs_revision: true,
     created_by_update: true,

@@ -88,6 +88,10 @@ pub(super) const IP_ADDRESS: Kind = Kind {
         vec![row.name(), parent.unwrap_or_else(|| NONE.to_owned()).into(), row.age()]
     },
     check: |value, causes| {
+        let name = value["metadata"]["name"].as_str().unwrap_or_default();
+        if name.parse::<std::net::IpAddr>().is_err() {
+            causes.invalid_text(At::from("metadata.name"), name, "must be a valid IP address");
+        }
         if value["spec"]["parentRef"].is_null() {
             return causes.required(At::from("spec.parentRef"), "");
         }
@@ -121,7 +125,15 @@ pub(super) const API_SERVICE: Kind = Kind {
     },
     check: |value, causes| {
         let (spec, at) = (&value["spec"], At::from("spec"));
-        causes.text_in(spec, "version", at);
+        let (version, group) = (causes.text_in(spec, "version", at), spec["group"].as_str().unwrap_or_default());
+        if group.is_empty() && version != "v1" {
+            let why = "only v1 may have an empty group and it better be legacy kube";
+            causes.required(at.field("group"), why);
+        }
+        let name = value["metadata"]["name"].as_str().unwrap_or_default();
+        if name != format!("{version}.{group}") {
+            causes.invalid_text(At::from("metadata.name"), name, "must be `spec.version+\".\"+spec.group`");
+        }
         for (key, most) in [("groupPriorityMinimum", 20_000), ("versionPriority", 1000)] {
             let number = spec[key].as_i64().unwrap_or(0);
             if !(1..=most).contains(&number) {

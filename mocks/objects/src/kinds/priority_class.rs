@@ -12,7 +12,8 @@ pub(super) const PRIORITY_CLASS: Kind = Kind {
     cells: CELLS,
     defaults: |value| set(value, &[], "preemptionPolicy", json!("PreemptLowerPriority")),
     check,
-    fixed: &["/value"],
+    forbidden: &[("/value", "may not be changed in an update.")],
+    fixed: &["/preemptionPolicy"],
     meaning: Meaning::PriorityClass,
     ..Kind::of("priorityclasses.scheduling.k8s.io")
 };

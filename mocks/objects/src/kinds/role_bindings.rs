@@ -54,6 +54,10 @@ fn check(value: &Value, is_cluster: bool, causes: &mut Causes) {
     if !fits {
         causes.push(unsupported("roleRef.kind", kind, allowed));
     }
+    let group = role["apiGroup"].as_str().unwrap_or_default();
+    if group != RIGHTS {
+        causes.push(unsupported("roleRef.apiGroup", group, &format!("\"{RIGHTS}\"")));
+    }
     if role["name"].as_str().unwrap_or_default().is_empty() {
         causes.push(Cause::required("roleRef.name", ""));
     }

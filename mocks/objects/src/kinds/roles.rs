@@ -28,6 +28,11 @@ pub(super) const ROLE: Kind = Kind {
 };
 
 fn check(value: &Value, is_cluster: bool, causes: &mut Causes) {
+    let selectors = &value["aggregationRule"]["clusterRoleSelectors"];
+    if value["aggregationRule"].is_object() && selectors.as_array().is_none_or(Vec::is_empty) {
+        let why = "at least one clusterRoleSelector required if aggregationRule is non-nil";
+        causes.push(Cause::required("aggregationRule.clusterRoleSelectors", why));
+    }
     for (index, rule) in value["rules"].as_array().into_iter().flatten().enumerate() {
         let at = format!("rules[{index}]");
         let count = |key: &str| rule[key].as_array().map_or(0, Vec::len);

@@ -12,7 +12,12 @@ pub(super) const STORAGE_CLASS: Kind = Kind {
     cells: CELLS,
     defaults,
     check: |value, causes| required(value, "/provisioner", causes),
-    fixed: &["/provisioner"],
+    forbidden: &[
+        ("/parameters", "updates to parameters are forbidden."),
+        ("/provisioner", "updates to provisioner are forbidden."),
+        ("/reclaimPolicy", "updates to reclaimPolicy are forbidden."),
+    ],
+    fixed: &["/volumeBindingMode"],
     generation: Generation::None,
     shown_when_deleted: true,
     ..Kind::of("storageclasses.storage.k8s.io")

@@ -1,10 +1,11 @@
 //! The kinds of storage drivers: what a driver can do, on which nodes it is, what it has, and what it is to attach.
 
+use mock_cel::formats::subdomain;
 use serde_json::{Value, json};
 
 use super::at::At;
 use super::causes::{Refuse, required};
-use super::{Generation, Kind};
+use super::{Causes, Generation, Kind};
 use crate::fields::{each, set};
 
 pub(super) const CSI_DRIVER: Kind = Kind {
@@ -50,6 +51,7 @@ pub(super) const CSI_DRIVER: Kind = Kind {
         // The real server names the list, not the item.
         modes.for_each(|mode| causes.one_of(mode, at, &known));
     },
+    disabled: &[("/spec", "nodeAllocatableUpdatePeriodSeconds")],
     // It counts from nothing.
     generation: Generation::Updates,
     needs_revision: true,
@@ -76,7 +78,10 @@ pub(super) const CSI_NODE: Kind = Kind {
 
 pub(super) const CSI_STORAGE_CAPACITY: Kind = Kind {
     about: "How much storage of a class there is for some nodes.",
-    check: |value, causes| required(value, "/storageClassName", causes),
+    check: |value, causes| {
+        required(value, "/storageClassName", causes);
+        name_in(value, "/storageClassName", "storageClassName", causes);
+    },
     fixed: &["/storageClassName", "/nodeTopology"],
     generation: Generation::None,
     needs_revision: true,
@@ -104,6 +109,7 @@ pub(super) const VOLUME_ATTACHMENT: Kind = Kind {
             causes.required(At::from("spec.source"), why);
         }
         required(value, "/spec/nodeName", causes);
+        name_in(value, "/spec/nodeName", "spec.nodeName", causes);
     },
     fixed: &["/spec"],
     generation: Generation::None,
@@ -121,7 +127,10 @@ pub(super) const VOLUME_ATTRIBUTES_CLASS: Kind = Kind {
             causes.required(At::from("parameters"), "must contain at least one key/value pair");
         }
     },
-    fixed: &["/driverName", "/parameters"],
+    forbidden: &[
+        ("/driverName", "updates to driverName are forbidden."),
+        ("/parameters", "updates to parameters are forbidden."),
+    ],
     generation: Generation::None,
     shown_when_deleted: true,
     ..Kind::of("volumeattributesclasses.storage.k8s.io")
@@ -129,6 +138,15 @@ pub(super) const VOLUME_ATTRIBUTES_CLASS: Kind = Kind {
 
 pub(super) const DEVICE_CLASS: Kind = Kind {
     about: "Devices that claims can ask for by name.",
+    disabled: &[("/spec", "extendedResourceName")],
+    check: |value, causes| {
+        let at = At::from("spec.selectors");
+        for (index, selector) in value["spec"]["selectors"].as_array().into_iter().flatten().enumerate() {
+            if selector["cel"].is_null() {
+                causes.required(at.item(index).field("cel"), "");
+            }
+        }
+    },
     shown_when_deleted: true,
     cells: |row| vec![row.name(), row.age()],
     ..Kind::of("deviceclasses.resource.k8s.io")
@@ -177,11 +195,19 @@ pub(super) const RESOURCE_SLICE: Kind = Kind {
     check: |value, causes| {
         required(value, "/spec/pool/name", causes);
         required(value, "/spec/driver", causes);
+        name_in(value, "/spec/nodeName", "spec.nodeName", causes);
     },
     fixed: &["/spec/driver", "/spec/pool/name", "/spec/nodeName"],
     shown_when_deleted: true,
     ..Kind::of("resourceslices.resource.k8s.io")
 };
+
+/// A text that is the name of another object, if it is there.
+fn name_in(value: &Value, pointer: &str, field: &str, causes: &mut Causes) {
+    if let Some(name) = value.pointer(pointer).and_then(Value::as_str).filter(|name| !name.is_empty()) {
+        causes.faults(At::from(field), name, subdomain(name));
+    }
+}
 
 /// How many devices a request asks for.
 fn fill_requests(value: &mut Value, pointer: &str) {
