@@ -18,7 +18,11 @@ pub(crate) fn kinds(arguments: &[String]) -> Result<ExitCode> {
     let out = root.join(format!("mocks/objects/src/builtin/{}.kinds", minor.join(".")));
     let mut command = cargo();
     command.args(["run", "--quiet", "--package=kinds", "--"]).arg("--version").arg(&version).arg("--out").arg(out);
-    command.arg("--modules").arg(module_cache()?).args(arguments);
+    command.arg("--modules").arg(module_cache()?);
+    if let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS") {
+        command.arg("--assets").arg(assets);
+    }
+    command.args(arguments);
     let status = command.status().with_context(|| format!("failed to start `{}`", shown(&command)))?;
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(crate::exit::SOFTWARE);
     Ok(ExitCode::from(code))

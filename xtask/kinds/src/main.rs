@@ -29,13 +29,13 @@ use crate::types::Rows;
 #[command(name = "cargo xtask kinds")]
 struct Arguments {
     /// The release of Kubernetes; its Go modules `k8s.io/api` and the like must be in the module cache.
-    #[arg(long, env = "VERSION", default_value = "1.34.1")]
+    #[arg(long)]
     version: String,
     /// The folder with `kube-apiserver` and `etcd` of that release.
-    #[arg(long, env = "KUBEBUILDER_ASSETS")]
+    #[arg(long)]
     assets: PathBuf,
     /// The module cache of Go.
-    #[arg(long, env = "GOMODCACHE")]
+    #[arg(long)]
     modules: PathBuf,
     /// The file to write.
     #[arg(long)]

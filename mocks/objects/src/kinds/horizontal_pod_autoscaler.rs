@@ -59,8 +59,21 @@ fn check(value: &Value, causes: &mut Causes) {
     if least.is_some_and(|least| most < least) {
         causes.invalid(at.field("maxReplicas"), &most, "must be greater than or equal to `minReplicas`");
     }
+    let target = at.field("scaleTargetRef");
     for key in ["kind", "name"] {
-        causes.text_in(&spec["scaleTargetRef"], key, at.field("scaleTargetRef"));
+        causes.text_in(&spec["scaleTargetRef"], key, target);
+    }
+    let api_version = spec["scaleTargetRef"]["apiVersion"].as_str().unwrap_or_default();
+    if !api_version.contains('/') && spec["scaleTargetRef"]["kind"] != "ReplicationController" {
+        causes.invalid_text(target.field("apiVersion"), api_version, "apiVersion must specify API group");
+    }
+    for (index, metric) in spec["metrics"].as_array().into_iter().flatten().enumerate() {
+        let share = metric["resource"]["target"]["averageUtilization"].as_i64();
+        if let Some(share) = share.filter(|share| *share < 1) {
+            let list = at.field("metrics");
+            let (one, field) = (list.item(index), "resource.target.averageUtilization");
+            causes.invalid(one.field(field), &share, "must be greater than 0");
+        }
     }
 }
 

@@ -2,16 +2,43 @@
 
 use serde_json::Value;
 
-use super::{Generation, Kind};
+use super::at::At;
+use super::causes::Refuse;
+use super::{Causes, Generation, Kind};
 use crate::fields::{each, set};
 
 pub(super) const LIMIT_RANGE: Kind = Kind {
     about: "Bounds and defaults of what single pods and containers of a namespace use.",
     defaults,
+    check,
     generation: Generation::None,
     created_by_update: true,
     ..Kind::of("limitranges")
 };
+
+/// The refusal of a name that is no resource.
+pub(super) const NO_RESOURCE: &str = "must be a standard resource type or fully qualified";
+
+/// Whether a name without a domain is one of a resource.
+pub(super) fn is_standard(name: &str) -> bool {
+    matches!(name, "cpu" | "memory" | "ephemeral-storage" | "storage") || name.starts_with("hugepages-")
+}
+
+fn check(value: &Value, causes: &mut Causes) {
+    let at = At::from("spec.limits");
+    for (index, limit) in value["spec"]["limits"].as_array().into_iter().flatten().enumerate() {
+        let (one, kind) = (at.item(index), limit["type"].as_str().unwrap_or_default());
+        if !kind.contains('/') && !["Container", "PersistentVolumeClaim", "Pod"].contains(&kind) {
+            causes.invalid_text(one.field("type"), kind, "must be a standard limit type or fully qualified");
+        }
+        for bound in ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] {
+            let names = limit[bound].as_object().into_iter().flat_map(serde_json::Map::keys);
+            for name in names.filter(|name| !name.contains('/') && !is_standard(name)) {
+                causes.invalid_text(one.field(bound).key(name), name, NO_RESOURCE);
+            }
+        }
+    }
+}
 
 /// The limits of containers follow from each other.
 fn defaults(value: &mut Value) {

@@ -10,6 +10,8 @@ pub(super) const NODE: Kind = Kind {
     about: "A machine that runs pods.",
     selectable_unset: &[("spec.unschedulable", "false")],
     keeps_status: true,
+    // Its feature is gone.
+    disabled: &[("/spec", "configSource")],
     cells: CELLS,
     defaults,
     new,

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::at::At;
 use super::causes::{Refuse, required};
 use super::print::NONE;
-use super::{Generation, Kind, Meaning};
+use super::{Generation, Kind, Meaning, limit_range};
 use crate::fields::set;
 
 pub(super) const COMPONENT_STATUS: Kind = Kind {
@@ -34,6 +34,12 @@ pub(super) const RESOURCE_QUOTA: Kind = Kind {
     },
     check: |value, causes| {
         let at = At::from("spec.hard");
+        for name in value["spec"]["hard"].as_object().into_iter().flat_map(serde_json::Map::keys) {
+            if !name.contains('/') && !limit_range::is_standard(name) && !QUOTAS_OWN.contains(&name.as_str()) {
+                causes.invalid_text(at.key(name), name, limit_range::NO_RESOURCE);
+                causes.invalid_text(at.key(name), name, "must be a standard resource for quota");
+            }
+        }
         for (name, amount) in value["spec"]["hard"].as_object().into_iter().flatten() {
             let amount = amount.as_str().unwrap_or_default();
             if amount.starts_with('-') {
@@ -51,6 +57,27 @@ pub(super) const RESOURCE_QUOTA: Kind = Kind {
     meaning: Meaning::Quota,
     ..Kind::of("resourcequotas")
 };
+
+/// Names that only a quota has.
+const QUOTAS_OWN: [&str; 17] = [
+    "configmaps",
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+    "requests.storage",
+    "resourcequotas",
+    "secrets",
+    "services",
+    "services.loadbalancers",
+    "services.nodeports",
+    "storage",
+];
 
 const SCOPES: [&str; 7] = [
     "BestEffort",

@@ -11,6 +11,7 @@ pub(super) const RUNTIME_CLASS: Kind = Kind {
     about: "A way to run containers that pods can ask for.",
     cells: CELLS,
     check,
+    fixed: &["/handler"],
     generation: Generation::None,
     ..Kind::of("runtimeclasses.node.k8s.io")
 };

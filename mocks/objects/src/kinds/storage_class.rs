@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::causes::required;
+use super::at::At;
+use super::causes::{Refuse, required};
 use super::print::Cells;
 use super::{Generation, Kind};
 use crate::fields::set;
@@ -11,7 +12,12 @@ pub(super) const STORAGE_CLASS: Kind = Kind {
     about: "How volumes of a kind are made.",
     cells: CELLS,
     defaults,
-    check: |value, causes| required(value, "/provisioner", causes),
+    check: |value, causes| {
+        required(value, "/provisioner", causes);
+        causes.one_of(&value["reclaimPolicy"], At::from("reclaimPolicy"), &["Delete", "Retain"]);
+        let known = ["Immediate", "WaitForFirstConsumer"];
+        causes.one_of(&value["volumeBindingMode"], At::from("volumeBindingMode"), &known);
+    },
     forbidden: &[
         ("/parameters", "updates to parameters are forbidden."),
         ("/provisioner", "updates to provisioner are forbidden."),

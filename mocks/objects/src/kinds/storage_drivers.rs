@@ -196,6 +196,19 @@ pub(super) const RESOURCE_SLICE: Kind = Kind {
         required(value, "/spec/pool/name", causes);
         required(value, "/spec/driver", causes);
         name_in(value, "/spec/nodeName", "spec.nodeName", causes);
+        let spec = &value["spec"];
+        let said = |key: &str| match &spec[key] {
+            Value::Bool(flag) => *flag,
+            Value::String(text) => !text.is_empty(),
+            other => other.is_object(),
+        };
+        let ways = ["nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"].into_iter();
+        let why = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
+        match ways.filter(|way| said(way)).count() {
+            0 => causes.required(At::from("spec"), why),
+            1 => {}
+            _ => causes.invalid(At::from("spec"), spec, why),
+        }
     },
     fixed: &["/spec/driver", "/spec/pool/name", "/spec/nodeName"],
     shown_when_deleted: true,
