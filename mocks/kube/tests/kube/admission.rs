@@ -27,6 +27,7 @@ use crate::{APPLY, CONFIG_MAPS, MERGE, PODS, config_map};
 
 mod order;
 mod plugins;
+mod policies;
 mod reviews;
 mod scales;
 
